@@ -1,0 +1,60 @@
+# Two commands: `make demo` and `make test`. Each sets up .venv by itself; the second time is quick.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+PIP    := $(BIN)/pip --disable-pip-version-check --quiet
+
+.PHONY: help setup setup-dev demo test test-slow lint types check-lock lock clean
+
+help:
+	@echo "make demo       install and run the entropy study at quick scale"
+	@echo "make test       install and run the tests"
+	@echo "make test-slow  the tests that take minutes"
+	@echo "make lint types check-lock   what .ci/run checks besides the tests"
+	@echo "make lock       resolve the dependencies anew (needs uv)"
+
+setup: $(VENV)/.installed
+setup-dev: $(VENV)/.installed-dev
+
+$(BIN)/python:
+	$(PYTHON) -m venv $(VENV)
+
+# Hashes pin every file; the package itself is installed in place, without touching the pins.
+$(VENV)/.installed: requirements.lock pyproject.toml | $(BIN)/python
+	$(PIP) install --require-hashes -r requirements.lock
+	$(PIP) install --no-deps --no-build-isolation -e .
+	@touch $@
+
+$(VENV)/.installed-dev: requirements-dev.lock pyproject.toml | $(BIN)/python
+	$(PIP) install --require-hashes -r requirements-dev.lock
+	$(PIP) install --no-deps --no-build-isolation -e .
+	@touch $(VENV)/.installed $@
+
+demo: setup
+	$(BIN)/s2ac reproduce entropy --scale quick --out runs/entropy-quick
+
+test: setup-dev
+	$(BIN)/python -m pytest -n 2 -m "not slow"
+
+test-slow: setup-dev
+	$(BIN)/python -m pytest -n 2 -m slow
+
+lint: setup-dev
+	$(BIN)/ruff check src tests benchmarks
+	$(BIN)/ruff format --check src tests benchmarks
+
+types: setup-dev
+	$(BIN)/mypy
+
+# The locks must name no address: whoever installs chooses where from.
+check-lock:
+	@! grep -nE '://|--(extra-)?index-url|--find-links' requirements*.lock
+
+lock:
+	uv pip compile pyproject.toml --group build --universal --python-version 3.11 \
+	  --no-emit-index-url --generate-hashes --no-header --no-annotate -o requirements.lock
+	uv pip compile pyproject.toml --group build --group dev -c requirements.lock --universal --python-version 3.11 \
+	  --no-emit-index-url --generate-hashes --no-header --no-annotate -o requirements-dev.lock
+
+clean:
+	rm -rf $(VENV) runs .pytest_cache .mypy_cache .ruff_cache

@@ -1,0 +1,60 @@
+"""Checks of what a user passes in: one line that names the argument, its value and what is allowed.
+
+They look only at values that are known before compilation: a traced value (a learned bandwidth, a
+step size under `vmap`) passes unseen, since its number does not exist yet.
+"""
+
+import difflib
+import math
+from collections.abc import Collection
+from typing import Any
+
+import jax
+
+
+class S2acError(Exception):
+    """Anything that is the user's to mend; the command line prints it in one line, without a traceback."""
+
+    exit_code = 2
+
+
+class InvalidArgument(S2acError, ValueError):
+    """An argument that is out of its range, of the wrong shape or unknown."""
+
+
+class Diverged(S2acError, ArithmeticError):
+    """A computation that left the finite numbers."""
+
+    exit_code = 3
+
+
+def is_known(value: Any) -> bool:
+    """Whether `value` is a number now, rather than a traced placeholder."""
+    return not isinstance(value, jax.core.Tracer)
+
+
+def check_positive(name: str, value: Any) -> None:
+    """Refuse a known number that is not finite and above zero."""
+    if not is_known(value):
+        return
+    try:
+        ok = math.isfinite(float(value)) and float(value) > 0
+    except (TypeError, ValueError):
+        ok = False
+    if not ok:
+        raise InvalidArgument(f"{name} = {value!r}: must be a finite number above 0")
+
+
+def check_count(name: str, value: Any, minimum: int) -> None:
+    """Refuse anything but an integer of at least `minimum`."""
+    if isinstance(value, bool) or not isinstance(value, int) or value < minimum:
+        raise InvalidArgument(f"{name} = {value!r}: must be an integer of at least {minimum}")
+
+
+def check_name(name: str, value: Any, allowed: Collection[str]) -> None:
+    """Refuse an unknown name, and suggest the nearest."""
+    if value in allowed:
+        return
+    near = difflib.get_close_matches(str(value), allowed, n=1)
+    hint = f" (did you mean {near[0]!r}?)" if near else ""
+    raise InvalidArgument(f"{name} = {value!r}: must be one of {', '.join(sorted(allowed))}{hint}")

@@ -1,0 +1,115 @@
+"""Distributions with exact log-densities: Gaussian, truncated Gaussian, and the squash into a box.
+
+Everything is written for one point `[D]`; `jax.vmap` gives the rest. `std` is a standard deviation,
+never a variance, and may be a scalar or one number per dimension.
+"""
+
+import math
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from s2ac.checks import InvalidArgument, is_known
+from s2ac.types import Array, Key
+
+LOG_2PI = math.log(2 * math.pi)
+
+
+class Gaussian(NamedTuple):
+    """A Gaussian with independent dimensions."""
+
+    mean: Array  # [D]
+    std: Array  # [D]
+
+    def sample(self, key: Key, num: int) -> Array:
+        """Draw `[num, D]` points."""
+        noise = jax.random.normal(key, (num, *self.mean.shape), self.mean.dtype)
+        return self.mean[None] + self.std[None] * noise
+
+    def log_density(self, point: Array) -> Array:
+        """log N(point; mean, diag std²), summed over the dimensions."""
+        standard = (point - self.mean) / self.std
+        return -0.5 * jnp.sum(standard**2 + LOG_2PI + 2 * jnp.log(self.std))
+
+    def entropy(self) -> Array:
+        """½ log(2πe std²), summed over the dimensions."""
+        return jnp.sum(0.5 * (1 + LOG_2PI) + jnp.log(self.std))
+
+
+class TruncatedGaussian(NamedTuple):
+    """A diagonal Gaussian kept within `limit` standard deviations of its mean, in every dimension.
+
+    The kept mass is erf(limit/√2) per dimension, so the density inside is the Gaussian's divided by
+    that, and -inf outside. Points are drawn by inversion: none is clipped, so no mass sits on the edge.
+    """
+
+    mean: Array  # [D]
+    std: Array  # [D]
+    limit: float
+
+    def sample(self, key: Key, num: int) -> Array:
+        """Draw `[num, D]` points."""
+        shape = (num, *self.mean.shape)
+        noise = jax.random.truncated_normal(key, -self.limit, self.limit, shape, self.mean.dtype)
+        return self.mean[None] + self.std[None] * noise
+
+    def log_density(self, point: Array) -> Array:
+        """log N(point) − D log erf(limit/√2) inside, −inf outside."""
+        inside = jnp.all(jnp.abs(point - self.mean) <= self.limit * self.std)
+        log_mass = point.shape[-1] * math.log(math.erf(self.limit / math.sqrt(2)))
+        log_gaussian = Gaussian(self.mean, self.std).log_density(point)
+        return jnp.where(inside, log_gaussian - log_mass, -jnp.inf)
+
+    def entropy(self) -> Array:
+        """log Z + ½ log(2πe) + log std − limit·φ(limit)/Z per dimension, with Z = erf(limit/√2)."""
+        mass = math.erf(self.limit / math.sqrt(2))
+        edge = self.limit * math.exp(-0.5 * self.limit**2) / math.sqrt(2 * math.pi)
+        return jnp.sum(math.log(mass) + 0.5 * (1 + LOG_2PI) - edge / mass + jnp.log(self.std))
+
+
+def tanh_log_det(pre_tanh: Array) -> Array:
+    """log |d tanh(u)/du| = log(1 − tanh²u), one number per dimension.
+
+    Written as 2 (log 2 − u − softplus(−2u)), which neither overflows nor rounds to −inf: `1 − tanh²`
+    is 0 in float32 from u = 9.01 on.
+    """
+    return 2 * (math.log(2) - pre_tanh - jax.nn.softplus(-2 * pre_tanh))
+
+
+class Box(NamedTuple):
+    """The box of allowed actions, and the map from all of R^D onto its inside.
+
+    action = centre + half_width · tanh(pre_tanh). Densities are always computed from `pre_tanh`:
+    tanh rounds to ±1 for large values, so it cannot be inverted from a stored action.
+    """
+
+    low: Array  # [D]
+    high: Array  # [D]
+
+    @property
+    def half_width(self) -> Array:
+        """`[D]`, half the size of the box."""
+        return 0.5 * (self.high - self.low)
+
+    def squash(self, pre_tanh: Array) -> Array:
+        """The action of `pre_tanh`. The clip only undoes rounding: centre + half_width may exceed `high` by an ulp."""
+        centre = 0.5 * (self.high + self.low)
+        return jnp.clip(centre + self.half_width * jnp.tanh(pre_tanh), self.low, self.high)
+
+    def log_det(self, pre_tanh: Array) -> Array:
+        """log |det d action / d pre_tanh|, the box's scale included."""
+        return jnp.sum(tanh_log_det(pre_tanh) + jnp.log(self.half_width))
+
+
+def make_box(low: Array, high: Array) -> Box:
+    """A checked `Box` from bounds that may differ per dimension and need not be symmetric."""
+    box = Box(jnp.atleast_1d(jnp.asarray(low)), jnp.atleast_1d(jnp.asarray(high)))
+    if box.low.shape != box.high.shape or box.low.ndim != 1:
+        raise InvalidArgument(f"low, high of shapes {box.low.shape}, {box.high.shape}: must be one number each per dimension")
+    if is_known(box.low) and is_known(box.high):
+        if not bool(jnp.all(jnp.isfinite(box.low) & jnp.isfinite(box.high))):
+            raise InvalidArgument(f"low = {box.low}, high = {box.high}: an action box must be bounded")
+        if not bool(jnp.all(box.low < box.high)):
+            raise InvalidArgument(f"low = {box.low}, high = {box.high}: low must be below high in every dimension")
+    return box

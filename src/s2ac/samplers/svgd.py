@@ -1,0 +1,290 @@
+r"""Stein variational gradient descent whose particles carry a log-density.
+
+**The step.** With sources y_j (M of them), scores s_j = ∇log p(y_j), r = x − y_j and
+k = exp(−‖r‖²/2σ²), the other sources act on a point x by
+
+    F(x) = Σ_{y_j ≠ x} k s_j + k r/σ²,                                   (drive + repulsion)
+
+and, the sources held fixed, its derivative needs first derivatives of log p alone:
+
+    G(x) = ∇F(x) = Σ_{y_j ≠ x} k/σ² [ I − s_j rᵀ − r rᵀ/σ² ],
+    tr G(x)      = Σ_{y_j ≠ x} k/σ² [ D − s_j·r − ‖r‖²/σ² ].
+
+A point moves by x ← x + ε v(x), and its log-density changes by −log|det(I + εJ)|, or to first order
+by −ε tr J, J being the derivative of v. The forms differ in how v and J are put together from F, G,
+the point's own score s(x) and its Hessian H(x); M is the number of sources:
+
+| form               | v                 | J                 | the mean of −log_density is                          |
+|--------------------|-------------------|-------------------|------------------------------------------------------|
+| `all`              | (F + s) / M       | (G + H) / M       | the particles' joint entropy per particle, 1st order |
+| `leave-one-out`    | F / (M − 1)       | G / (M − 1)       | the same, of a drift that lacks −s/(M−1)             |
+| `paper`            | (F + s) / M       | G / (M − 1)       | an estimate of the mean-field limit                  |
+| `tracer`           | F / M             | G / M             | exact given the references: a lower bound of the entropy of one tracer's law |
+| `tracer-own-score` | (F + s) / (M + 1) | (G + H) / (M + 1) | as `tracer`                                          |
+
+In the tracer forms M references move among themselves (as in `all`) and the particles are others,
+carried by them without acting back: given the references each moves by a fixed map, so its density is
+exact with the `log-det` rule as long as that map is invertible. With its own score a tracer moves just
+as the (M+1)-th particle would, which the references do not feel; hence the M + 1. An agent executes one
+particle, so what it wants is the entropy of one particle's law; `all` is below it (particles depend on
+one another), `paper` above it for few particles. The entropy study measures by how much.
+
+**Errata.** The paper prints k∇Q + α∇k with p ∝ exp(Q/α); that is α times the v above, so its ε is ours
+divided by α. Its kernel lacks the minus sign in the exponent, and its density drops the self term that
+its drift keeps (`paper` reproduces that, with the released code's 1/(M−1)).
+
+**What is held constant.** The bandwidth rules (except `learned`) and the bound on the step size depend
+on the particles, but are treated as constants, in the density and by gradients. For the tracers this is
+exact: both depend on the references alone.
+"""
+
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from s2ac.checks import InvalidArgument, check_name, check_positive
+from s2ac.samplers.base import (
+    Curvature,
+    ParticleState,
+    Sampler,
+    SamplerInfo,
+    check_rules,
+    frobenius,
+    log_abs_det,
+    nonfinite_share,
+    score,
+    score_and_curvature,
+)
+from s2ac.samplers.kernel import MIN_BANDWIDTH, as_rule, matmul, squared_distances
+from s2ac.types import Array, Key, LogTarget
+
+
+class Form(NamedTuple):
+    """A row of the table above."""
+
+    tracer: bool  # the moved particles are not the sources
+    own_score: bool  # v holds s(x)
+    own_hessian: bool  # J holds H(x)
+    velocity_offset: int  # v is divided by M plus this
+    density_offset: int  # J is divided by M plus this
+
+
+FORMS = {
+    "all": Form(False, True, True, 0, 0),
+    "leave-one-out": Form(False, False, False, -1, -1),
+    "paper": Form(False, True, False, 0, -1),
+    "tracer": Form(True, False, False, 0, 0),
+    "tracer-own-score": Form(True, True, True, 1, 1),
+}
+
+
+class TracerState(NamedTuple):
+    """Tracers, the log-density of each given the references, and the references that carry them."""
+
+    particles: Array  # [N, D]
+    log_density: Array  # [N]
+    references: Array  # [M, D]
+
+
+class Interaction(NamedTuple):
+    """What the sources do to each point: the sums of the module's docstring, before any division."""
+
+    velocity: Array  # [N, D], F
+    trace: Array  # [N], tr G
+    jacobian: Array | None  # [N, D, D], G
+
+
+def interaction(
+    points: Array, sources: Array, scores: Array, squared: Array, bandwidth: Array, jacobian: bool
+) -> Interaction:
+    """F, tr G and, if asked for, G at each of `points` `[N, D]`.
+
+    The first M points are the `sources` `[M, D]`, whose `scores` are `[M, D]`; no source acts on itself.
+    `squared` are the squared distances `[N, M]`. Every sum over j is a matrix product with the kernel
+    matrix, after expanding r = x − y_j, so the largest arrays are N×M and, for G, M×D². Pass points and
+    sources relative to one centre: F and G do not depend on it, their rounding does.
+    """
+    num_sources, dimension = scores.shape
+    variance = bandwidth**2
+    others = 1 - jnp.eye(*squared.shape, dtype=squared.dtype)
+    kernel = others * jnp.exp(-0.5 * squared / variance)
+
+    mass = jnp.sum(kernel, axis=1)[:, None]  # Σ k
+    drive = matmul(kernel, scores)  # Σ k s
+    centroid = matmul(kernel, sources)  # Σ k y
+    velocity = drive + (mass * points - centroid) / variance
+
+    alignment = jnp.sum(points * drive, axis=1) - matmul(kernel, jnp.sum(scores * sources, axis=1))  # Σ k s·r
+    spread = jnp.sum(kernel * squared, axis=1)  # Σ k ‖r‖²
+    trace = (dimension * mass[:, 0] - alignment - spread / variance) / variance
+    if not jacobian:
+        return Interaction(velocity, trace, None)
+
+    def outer(left: Array, right: Array) -> Array:
+        return left[:, :, None] * right[:, None, :]
+
+    def weighted(matrices: Array) -> Array:  # Σ_j k matrix_j
+        return matmul(kernel, matrices.reshape(num_sources, -1)).reshape(-1, dimension, dimension)
+
+    score_outer = outer(drive, points) - weighted(outer(scores, sources))  # Σ k s rᵀ
+    cross = outer(centroid, points)
+    distance_outer = (
+        outer(mass * points, points) - cross - jnp.swapaxes(cross, 1, 2) + weighted(outer(sources, sources))
+    )  # Σ k r rᵀ
+    identity = mass[:, :, None] * jnp.eye(dimension, dtype=points.dtype)[None]
+    return Interaction(velocity, trace, (identity - score_outer - distance_outer / variance) / variance)
+
+
+def probe_norm(key: Key, points: Array, sources: Array, scores: Array, bandwidth: Array) -> Array:
+    """‖Gz‖ at each point for one random sign vector z: its square has mean ‖G‖_F², at the cost of one more F."""
+
+    def velocity(moved: Array) -> Array:  # the sources stay: G is the points' own derivative
+        squared = squared_distances(moved, sources)
+        return interaction(moved, sources, scores, squared, bandwidth, jacobian=False).velocity
+
+    probe = jax.random.rademacher(key, (1, points.shape[1]), points.dtype)
+    product = jax.jvp(velocity, (points,), (jnp.broadcast_to(probe, points.shape),))[1]
+    return jnp.linalg.norm(product, axis=-1)
+
+
+def everywhere_norm(scores: Array, bandwidth: Array) -> Array:
+    """A number that ‖G(x)/M‖₂ never exceeds, at any x: e^(−½) mean‖s_j‖/σ + 1/σ².
+
+    Since k‖r‖/σ² ≤ e^(−½)/σ (at ‖r‖ = σ), and k/σ²·(I − rrᵀ/σ²) has no eigenvalue above 1/σ². If ε times
+    it is below 1, x ↦ x + εF(x)/M is invertible on all of R^D: what the paper's Prop. 3.2 asks for.
+    """
+    return math.exp(-0.5) * jnp.mean(jnp.linalg.norm(scores, axis=1)) / bandwidth + bandwidth**-2
+
+
+def make_svgd(
+    step_size: Any = 0.1,
+    bandwidth: Any = "median",
+    form: str = "all",
+    density: str = "trace",
+    hessian: str = "exact",
+    max_jacobian_norm: float | None = None,
+    num_references: int | None = None,
+    differentiate_score: bool = True,
+) -> Sampler:
+    """An SVGD sampler.
+
+    Args:
+        step_size: ε.
+        bandwidth: σ as a number, a rule's name (`median`, `mean`) or a rule from `samplers.kernel`.
+        form: a row of the module's table, a key of `FORMS`.
+        density: `trace` (first order, the paper's) or `log-det` (exact for each step's own block).
+        hessian: `exact` or `hutchinson`, for the forms whose J holds a Hessian; `log-det` needs `exact`.
+        max_jacobian_norm: c in the bound ε ≤ c/‖J‖ (Frobenius, the largest over the particles); for the
+            tracers the bound that holds everywhere, to which the own score adds its curvature at the
+            references. None for no bound.
+        num_references: of the particles given to `init`, the first so many become references (tracers only).
+        differentiate_score: whether gradients through the sampler see the score as a function of the
+            particles and the target's parameters (second derivatives of the target) or as a constant.
+
+    `info.jacobian_norm` is the largest Frobenius norm of εJ where J is formed (`log-det`, or with a
+    bound), and otherwise an estimate of it from one random probe.
+    """
+    check_positive("step_size", step_size)
+    check_name("form", form, FORMS)
+    check_rules(density, hessian, FORMS[form].own_hessian)
+    if max_jacobian_norm is not None:
+        check_positive("max_jacobian_norm", max_jacobian_norm)
+    kind = FORMS[form]
+    if kind.tracer != (num_references is not None):
+        raise InvalidArgument(
+            f"num_references = {num_references!r}: "
+            + (f"form {form!r} needs it" if kind.tracer else f"form {form!r} has none")
+        )
+    rule = as_rule(bandwidth)
+    form_jacobian = density == "log-det" or max_jacobian_norm is not None
+
+    def init(particles: Array, log_density: Array) -> Any:
+        if not kind.tracer:
+            return ParticleState(particles, log_density)
+        if particles.shape[0] <= num_references:
+            raise InvalidArgument(
+                f"{particles.shape[0]} particles with {num_references} references: no tracer is left"
+            )
+        return TracerState(particles[num_references:], log_density[num_references:], particles[:num_references])
+
+    def step(key: Key, state: Any, log_target: LogTarget) -> tuple[Any, SamplerInfo]:
+        key_hessian, key_probe = jax.random.split(key)
+        particles = state.particles
+        points = jnp.concatenate([state.references, particles]) if kind.tracer else particles
+        first = points.shape[0] - particles.shape[0]  # the particles are points[first:]
+        num_sources = first if kind.tracer else points.shape[0]
+        velocity_count, density_count = num_sources + kind.velocity_offset, num_sources + kind.density_offset
+
+        curvature = None
+        if kind.own_hessian:
+            scores, curvature = score_and_curvature(key_hessian, log_target, points, hessian)
+        else:
+            scores = score(log_target, points[:num_sources])
+        if not differentiate_score:
+            scores, curvature = jax.lax.stop_gradient((scores, curvature))
+
+        relative = points - jax.lax.stop_gradient(jnp.mean(points[:num_sources], axis=0, keepdims=True))
+        source = (relative[:num_sources], scores[:num_sources])
+        squared = squared_distances(relative, source[0])
+        sigma = rule(squared[:num_sources])
+        field = interaction(relative, *source, squared, sigma, form_jacobian)
+
+        norm = jax.lax.stop_gradient(
+            _norm(field.jacobian, curvature, lambda: probe_norm(key_probe, relative, *source, sigma))
+        )
+        epsilon = jnp.asarray(step_size, particles.dtype)
+        bounded = jnp.zeros((), bool)
+        if max_jacobian_norm is not None:
+            if kind.tracer:
+                own = 0.0 if curvature is None else jnp.max(curvature.norm[:num_sources])
+                largest = num_sources * everywhere_norm(source[1], sigma) + own
+            else:
+                largest = jnp.max(norm)
+            limit = jax.lax.stop_gradient(max_jacobian_norm * density_count / largest)
+            bounded = limit < epsilon
+            epsilon = jnp.minimum(epsilon, limit)
+
+        velocity = field.velocity[first:] + scores[first:] if kind.own_score else field.velocity[first:]
+        moved = particles + epsilon / velocity_count * velocity
+        log_density = state.log_density - _log_volume(
+            epsilon / density_count, _from(first, field), _from(first, curvature), density
+        )
+        info = SamplerInfo(
+            step_size=epsilon,
+            jacobian_norm=epsilon * jnp.max(norm[first:]) / density_count,
+            guarded=(bounded | (sigma <= MIN_BANDWIDTH)).astype(particles.dtype),
+            nonfinite=nonfinite_share(moved),
+            acceptance=jnp.ones((), particles.dtype),
+            bandwidth=sigma,
+        )
+        if not kind.tracer:
+            return ParticleState(moved, log_density), jax.lax.stop_gradient(info)
+        drift = (field.velocity[:first] + scores[:first]) / num_sources  # the references' own form is `all`
+        references = state.references + epsilon * drift
+        return TracerState(moved, log_density, references), jax.lax.stop_gradient(info)
+
+    return Sampler(init, step, min_particles=2)
+
+
+def _from(first: int, arrays: Any) -> Any:
+    return jax.tree.map(lambda array: array[first:], arrays)
+
+
+def _norm(jacobian: Array | None, curvature: Curvature | None, probe: Callable[[], Array]) -> Array:
+    """‖G + H‖ at each point, or the sum of the two norms where the matrices are not both known."""
+    if jacobian is not None and curvature is not None and curvature.matrix is not None:
+        return frobenius(jacobian + curvature.matrix)
+    own = 0.0 if curvature is None else curvature.norm
+    return (probe() if jacobian is None else frobenius(jacobian)) + own
+
+
+def _log_volume(scale: Array, field: Interaction, curvature: Curvature | None, density: str) -> Array:
+    """log |det(I + scale·(G + H))| at each particle, or its first order scale·tr(G + H)."""
+    if density == "trace":
+        return scale * (field.trace if curvature is None else field.trace + curvature.trace)
+    assert field.jacobian is not None
+    jacobian = field.jacobian if curvature is None else field.jacobian + curvature.matrix
+    return log_abs_det(jnp.eye(jacobian.shape[-1], dtype=jacobian.dtype)[None] + scale * jacobian)

@@ -93,9 +93,10 @@ class Box(NamedTuple):
         return 0.5 * (self.high - self.low)
 
     def squash(self, pre_tanh: Array) -> Array:
-        """The action of `pre_tanh`. The clip only undoes rounding: centre + half_width may exceed `high` by an ulp."""
-        centre = 0.5 * (self.high + self.low)
-        return jnp.clip(centre + self.half_width * jnp.tanh(pre_tanh), self.low, self.high)
+        """The action of `pre_tanh`: exactly `low` and `high` at the ends. The clip undoes rounding, an ulp at most."""
+        tanh = jnp.tanh(pre_tanh)
+        action = 0.5 * ((1 + tanh) * self.high + (1 - tanh) * self.low)
+        return jnp.clip(action, self.low, self.high)
 
     def log_det(self, pre_tanh: Array) -> Array:
         """log |det d action / d pre_tanh|, the box's scale included."""

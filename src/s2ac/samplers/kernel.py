@@ -17,6 +17,9 @@ from s2ac.types import Array
 # Accelerators round matrix products to about three digits unless told otherwise: fatal for distances.
 matmul = partial(jnp.matmul, precision=jax.lax.Precision.HIGHEST)
 
+SMALL = 2**15
+"""Below this many numbers an N×M×D (or D²) expression is written out: the compiler fuses it and never stores it."""
+
 MIN_BANDWIDTH = 1e-3
 """A rule's answer is never below this: particles that coincide would give 0 and divide by it. Counted as a guard."""
 
@@ -25,12 +28,14 @@ BandwidthRule: TypeAlias = Callable[[Array], Array]
 
 
 def squared_distances(points: Array, sources: Array) -> Array:
-    """‖x_i − y_j‖² for `[N, D]` and `[M, D]`, without an array of size N·M·D.
+    """‖x_i − y_j‖² for `[N, D]` and `[M, D]`, without a large array of size N·M·D.
 
-    Expanded as ‖x‖² + ‖y‖² − 2x·y, so rounding is relative to the cloud's size: pass centred points.
+    For many points it is expanded as ‖x‖² + ‖y‖² − 2x·y, so rounding is relative to the cloud's size: pass centred points.
     In float32 a squared distance is good to about 1e-6 of the squared radius, which matters only to
     bandwidths a thousand times smaller than the cloud. The maximum removes negative rounding.
     """
+    if points.size * sources.shape[0] < SMALL:
+        return jnp.sum((points[:, None, :] - sources[None, :, :]) ** 2, axis=2)
     norms = jnp.sum(points**2, axis=1)[:, None] + jnp.sum(sources**2, axis=1)[None, :]
     return jnp.maximum(norms - 2 * matmul(points, sources.T), 0)
 

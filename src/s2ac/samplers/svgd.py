@@ -39,7 +39,6 @@ exact: both depend on the references alone.
 """
 
 import math
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
@@ -58,7 +57,7 @@ from s2ac.samplers.base import (
     score,
     score_and_curvature,
 )
-from s2ac.samplers.kernel import MIN_BANDWIDTH, as_rule, matmul, squared_distances
+from s2ac.samplers.kernel import MIN_BANDWIDTH, SMALL, as_rule, matmul, squared_distances
 from s2ac.types import Array, Key, LogTarget
 
 
@@ -94,60 +93,85 @@ class Interaction(NamedTuple):
 
     velocity: Array  # [N, D], F
     trace: Array  # [N], tr G
+    norm: Array  # [N], ‖G‖ in the Frobenius norm if G was formed, else ‖Gz‖ for the probe z
     jacobian: Array | None  # [N, D, D], G
 
 
 def interaction(
-    points: Array, sources: Array, scores: Array, squared: Array, bandwidth: Array, jacobian: bool
+    points: Array, sources: Array, scores: Array, squared: Array, bandwidth: Array, probe: Array | None = None
 ) -> Interaction:
-    """F, tr G and, if asked for, G at each of `points` `[N, D]`.
+    """F, tr G and G at each of `points` `[N, D]`.
 
     The first M points are the `sources` `[M, D]`, whose `scores` are `[M, D]`; no source acts on itself.
-    `squared` are the squared distances `[N, M]`. Every sum over j is a matrix product with the kernel
-    matrix, after expanding r = x − y_j, so the largest arrays are N×M and, for G, M×D². Pass points and
-    sources relative to one centre: F and G do not depend on it, their rounding does.
+    `squared` are the squared distances `[N, M]`. Few points take the formulas as they stand, with
+    s_j + r/σ² taken out: G = Σ k/σ² [I − (s_j + r/σ²) rᵀ]. For many see `_expanded`.
+    """
+    variance = bandwidth**2
+    kernel = (1 - jnp.eye(*squared.shape, dtype=squared.dtype)) * jnp.exp(-0.5 * squared / variance)
+    if not is_small(points, sources):
+        return _expanded(points, sources, scores, kernel, variance, probe)
+    offset = points[:, None, :] - sources[None, :, :]  # r
+    pull = scores[None, :, :] + offset / variance
+    identity = jnp.eye(points.shape[1], dtype=points.dtype)[None, None]
+    change = identity - pull[:, :, :, None] * offset[:, :, None, :]
+    velocity = jnp.sum(kernel[:, :, None] * pull, axis=1)
+    jacobian = jnp.sum(kernel[:, :, None, None] * change, axis=1) / variance
+    return Interaction(velocity, jnp.trace(jacobian, axis1=1, axis2=2), frobenius(jacobian), jacobian)
+
+
+def is_small(points: Array, sources: Array) -> bool:
+    """Whether N·M·D² is few enough to be written out."""
+    return points.size * sources.size < SMALL
+
+
+def _expanded(
+    points: Array, sources: Array, scores: Array, kernel: Array, variance: Array, probe: Array | None
+) -> Interaction:
+    """`interaction` for many points: with r = x − y_j expanded, every sum over j is a column of one matrix product.
+
+    Nothing larger than N×M or M×2D² is formed. Given a sign vector `probe` `[D]`, z, only Gz is computed
+    instead of G: if its signs are random, ‖Gz‖² has mean ‖G‖_F². The centre of the sources must be near
+    the origin: F and G do not depend on it, but the rounding of the expansion does.
     """
     num_sources, dimension = scores.shape
-    variance = bandwidth**2
-    others = 1 - jnp.eye(*squared.shape, dtype=squared.dtype)
-    kernel = others * jnp.exp(-0.5 * squared / variance)
-
-    mass = jnp.sum(kernel, axis=1)[:, None]  # Σ k
-    drive = matmul(kernel, scores)  # Σ k s
-    centroid = matmul(kernel, sources)  # Σ k y
+    columns = [jnp.ones((num_sources, 1), points.dtype), sources, scores]
+    if probe is None:
+        columns += [_outer(scores, sources).reshape(num_sources, -1), _outer(sources, sources).reshape(num_sources, -1)]
+    else:
+        along = jnp.sum(sources * probe[None], axis=1, keepdims=True)  # y·z
+        columns += [along, along * scores, along * sources, _dot(scores, sources), _dot(sources, sources)]
+    sums = matmul(kernel, jnp.concatenate(columns, axis=1))
+    edges = [1, 1 + dimension, 1 + 2 * dimension]
+    mass, centroid, drive, rest = jnp.split(sums, edges, axis=1)  # Σk, Σk y, Σk s
     velocity = drive + (mass * points - centroid) / variance
 
-    alignment = jnp.sum(points * drive, axis=1) - matmul(kernel, jnp.sum(scores * sources, axis=1))  # Σ k s·r
-    spread = jnp.sum(kernel * squared, axis=1)  # Σ k ‖r‖²
-    trace = (dimension * mass[:, 0] - alignment - spread / variance) / variance
-    if not jacobian:
-        return Interaction(velocity, trace, None)
+    if probe is None:
+        score_source, source_source = jnp.split(rest.reshape(-1, 2 * dimension, dimension), 2, axis=1)
+        cross = _outer(centroid, points)
+        score_outer = _outer(drive, points) - score_source  # Σ k s rᵀ
+        distance_outer = _outer(mass * points, points) - cross - jnp.swapaxes(cross, 1, 2) + source_source  # Σ k r rᵀ
+        identity = mass[:, :, None] * jnp.eye(dimension, dtype=points.dtype)[None]
+        jacobian = (identity - score_outer - distance_outer / variance) / variance
+        return Interaction(velocity, jnp.trace(jacobian, axis1=1, axis2=2), frobenius(jacobian), jacobian)
 
-    def outer(left: Array, right: Array) -> Array:
-        return left[:, :, None] * right[:, None, :]
-
-    def weighted(matrices: Array) -> Array:  # Σ_j k matrix_j
-        return matmul(kernel, matrices.reshape(num_sources, -1)).reshape(-1, dimension, dimension)
-
-    score_outer = outer(drive, points) - weighted(outer(scores, sources))  # Σ k s rᵀ
-    cross = outer(centroid, points)
-    distance_outer = (
-        outer(mass * points, points) - cross - jnp.swapaxes(cross, 1, 2) + weighted(outer(sources, sources))
-    )  # Σ k r rᵀ
-    identity = mass[:, :, None] * jnp.eye(dimension, dtype=points.dtype)[None]
-    return Interaction(velocity, trace, (identity - score_outer - distance_outer / variance) / variance)
+    edges = [1, 1 + dimension, 1 + 2 * dimension, 2 + 2 * dimension]
+    along_mass, along_drive, along_centroid, score_source, source_source = jnp.split(rest, edges, axis=1)
+    alignment = _dot(points, drive) - score_source  # Σ k s·r
+    spread = _dot(points, mass * points - 2 * centroid) + source_source  # Σ k ‖r‖²
+    trace = (dimension * mass - alignment - spread / variance)[:, 0] / variance
+    height = jnp.sum(points * probe[None], axis=1, keepdims=True)  # x·z, so that r·z = height − along
+    score_product = height * drive - along_drive  # Σ k s (r·z)
+    distance_product = (height * mass - along_mass) * points - height * centroid + along_centroid  # Σ k r (r·z)
+    product = (mass * probe[None] - score_product - distance_product / variance) / variance
+    return Interaction(velocity, trace, jnp.linalg.norm(product, axis=1), None)
 
 
-def probe_norm(key: Key, points: Array, sources: Array, scores: Array, bandwidth: Array) -> Array:
-    """‖Gz‖ at each point for one random sign vector z: its square has mean ‖G‖_F², at the cost of one more F."""
+def _outer(left: Array, right: Array) -> Array:
+    return left[:, :, None] * right[:, None, :]
 
-    def velocity(moved: Array) -> Array:  # the sources stay: G is the points' own derivative
-        squared = squared_distances(moved, sources)
-        return interaction(moved, sources, scores, squared, bandwidth, jacobian=False).velocity
 
-    probe = jax.random.rademacher(key, (1, points.shape[1]), points.dtype)
-    product = jax.jvp(velocity, (points,), (jnp.broadcast_to(probe, points.shape),))[1]
-    return jnp.linalg.norm(product, axis=-1)
+def _dot(left: Array, right: Array) -> Array:
+    return jnp.sum(left * right, axis=1, keepdims=True)
 
 
 def everywhere_norm(scores: Array, bandwidth: Array) -> Array:
@@ -184,8 +208,8 @@ def make_svgd(
         differentiate_score: whether gradients through the sampler see the score as a function of the
             particles and the target's parameters (second derivatives of the target) or as a constant.
 
-    `info.jacobian_norm` is the largest Frobenius norm of εJ where J is formed (`log-det`, or with a
-    bound), and otherwise an estimate of it from one random probe.
+    `info.jacobian_norm` is the largest Frobenius norm of εJ where J is formed (`log-det`, with a bound, or
+    for few particles), and otherwise an estimate of it from one random probe.
     """
     check_positive("step_size", step_size)
     check_name("form", form, FORMS)
@@ -199,7 +223,7 @@ def make_svgd(
             + (f"form {form!r} needs it" if kind.tracer else f"form {form!r} has none")
         )
     rule = as_rule(bandwidth)
-    form_jacobian = density == "log-det" or max_jacobian_norm is not None
+    needs_jacobian = density == "log-det" or max_jacobian_norm is not None
 
     def init(particles: Array, log_density: Array) -> Any:
         if not kind.tracer:
@@ -230,11 +254,12 @@ def make_svgd(
         source = (relative[:num_sources], scores[:num_sources])
         squared = squared_distances(relative, source[0])
         sigma = rule(squared[:num_sources])
-        field = interaction(relative, *source, squared, sigma, form_jacobian)
+        probe = None
+        if not (needs_jacobian or is_small(points, source[0])):
+            probe = jax.random.rademacher(key_probe, points.shape[1:], points.dtype)
+        field = interaction(relative, *source, squared, sigma, probe)
 
-        norm = jax.lax.stop_gradient(
-            _norm(field.jacobian, curvature, lambda: probe_norm(key_probe, relative, *source, sigma))
-        )
+        norm = jax.lax.stop_gradient(_norm(field, curvature))
         epsilon = jnp.asarray(step_size, particles.dtype)
         bounded = jnp.zeros((), bool)
         if max_jacobian_norm is not None:
@@ -273,12 +298,13 @@ def _from(first: int, arrays: Any) -> Any:
     return jax.tree.map(lambda array: array[first:], arrays)
 
 
-def _norm(jacobian: Array | None, curvature: Curvature | None, probe: Callable[[], Array]) -> Array:
+def _norm(field: Interaction, curvature: Curvature | None) -> Array:
     """‖G + H‖ at each point, or the sum of the two norms where the matrices are not both known."""
-    if jacobian is not None and curvature is not None and curvature.matrix is not None:
-        return frobenius(jacobian + curvature.matrix)
-    own = 0.0 if curvature is None else curvature.norm
-    return (probe() if jacobian is None else frobenius(jacobian)) + own
+    if curvature is None:
+        return field.norm
+    if field.jacobian is None or curvature.matrix is None:
+        return field.norm + curvature.norm
+    return frobenius(field.jacobian + curvature.matrix)
 
 
 def _log_volume(scale: Array, field: Interaction, curvature: Curvature | None, density: str) -> Array:

@@ -40,8 +40,8 @@ test-slow: setup-dev
 	$(BIN)/python -m pytest -n 2 -m slow
 
 lint: setup-dev
-	$(BIN)/ruff check src tests benchmarks
-	$(BIN)/ruff format --check src tests benchmarks
+	$(BIN)/ruff check src tests benchmarks examples
+	$(BIN)/ruff format --check src tests benchmarks examples
 
 types: setup-dev
 	$(BIN)/mypy

@@ -97,7 +97,9 @@ def main():
         print(f"  m = {count:5d}: {median * 1e3:8.2f} ms, {median / count**2 * 1e9:6.2f} ns per pair")
 
     shape = jax.ShapeDtypeStruct((4000, 10), jnp.float32)
-    print(f"\nmemory at m = 4,000, d = 10 (one m×m array is {4000**2 * 4 / 1e6:.0f} MB, m×m×d would be {4000**2 * 40 / 1e6:.0f} MB)")
+    print(
+        f"\nmemory at m = 4,000, d = 10 (one m×m array is {4000**2 * 4 / 1e6:.0f} MB, m×m×d would be {4000**2 * 40 / 1e6:.0f} MB)"
+    )
     for name, step in steps.items():
         memory = step.lower(shape, 1).compile().memory_analysis()
         print(f"  {name:22s} peak of temporaries {memory.temp_size_in_bytes / 1e6:7.1f} MB")

@@ -13,7 +13,9 @@ from s2ac.distributions import Gaussian, TruncatedGaussian, make_box, tanh_log_d
 def test_tanh_log_det_is_exact_where_one_minus_tanh_squared_is_zero():
     """Relative error 1e-6 in float32 up to |u| = 90, value and gradient; log(1 − tanh²) is −inf from 9 on."""
     pre_tanh = np.concatenate([np.linspace(-90, 90, 721), [8.0, 9.5, 20.0]]).astype(np.float32)
-    exact = 2 * (np.log(2) - np.abs(pre_tanh.astype(np.float64)) - np.log1p(np.exp(-2 * np.abs(pre_tanh.astype(np.float64)))))
+    exact = 2 * (
+        np.log(2) - np.abs(pre_tanh.astype(np.float64)) - np.log1p(np.exp(-2 * np.abs(pre_tanh.astype(np.float64))))
+    )
     np.testing.assert_allclose(tanh_log_det(jnp.asarray(pre_tanh)), exact, rtol=1e-6, atol=2e-7)
     gradient = jax.vmap(jax.grad(tanh_log_det))(jnp.asarray(pre_tanh))
     np.testing.assert_allclose(gradient, -2 * np.tanh(pre_tanh.astype(np.float64)), rtol=1e-6, atol=1e-6)
@@ -44,7 +46,9 @@ def test_squashed_density_is_that_of_the_actions(x64, low, high):
     cdf = lambda a: scipy.stats.norm.cdf(np.arctanh((a - (low + high) / 2) / ((high - low) / 2)), 0.3, 0.8)  # noqa: E731
     edges = np.linspace(low, high, 31)[1:-1]
     counts = np.histogram(actions, edges)[0]
-    centre = jnp.arctanh((jnp.asarray(edges[:-1] + np.diff(edges) / 2) - (low + high) / 2) / ((high - low) / 2))[:, None]
+    centre = jnp.arctanh((jnp.asarray(edges[:-1] + np.diff(edges) / 2) - (low + high) / 2) / ((high - low) / 2))[
+        :, None
+    ]
     log_prob = jax.vmap(lambda u: start.log_density(u) - box.log_det(u))(centre)
     np.testing.assert_allclose(np.exp(log_prob) * np.diff(edges), np.diff(cdf(edges)), rtol=0.03, atol=1e-4)
     assert scipy.stats.chisquare(counts, np.diff(cdf(edges)) / np.diff(cdf(edges)).sum() * counts.sum()).pvalue > 2e-5

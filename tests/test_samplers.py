@@ -4,11 +4,21 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from targets import gaussian, gumbel, two_modes
 
 from s2ac.checks import Diverged, InvalidArgument
-from s2ac.samplers import SAMPLERS, ParticleState, TracerState, check_finite, make_dld, make_hmc, make_sgld, make_svgd, run
+from s2ac.samplers import (
+    SAMPLERS,
+    ParticleState,
+    TracerState,
+    check_finite,
+    make_dld,
+    make_hmc,
+    make_sgld,
+    make_svgd,
+    run,
+)
 from s2ac.samplers.hmc import energy, leapfrog
+from targets import gaussian, gumbel, two_modes
 
 
 @pytest.mark.parametrize("name", SAMPLERS)
@@ -36,7 +46,9 @@ def test_dld_density_is_the_determinant_of_its_map(x64):
     log_density = {}
     for density in ("trace", "log-det"):
         sampler = make_dld(0.05, density)
-        flow = jax.jit(lambda x, s=sampler: run(s, jax.random.key(0), ParticleState(x, jnp.zeros(len(x))), two_modes, 8)[0])
+        flow = jax.jit(
+            lambda x, s=sampler: run(s, jax.random.key(0), ParticleState(x, jnp.zeros(len(x))), two_modes, 8)[0]
+        )
         log_density[density] = flow(particles).log_density
     jacobians = jax.vmap(jax.jacfwd(lambda x: flow(x[None]).particles[0]))(particles)
     np.testing.assert_allclose(log_density["log-det"], -jnp.linalg.slogdet(jacobians)[1], atol=1e-12)
@@ -57,7 +69,9 @@ def test_leapfrog_is_reversible_and_its_energy_error_is_second_order(x64):
     np.testing.assert_allclose(back[0], position, atol=1e-12)
     np.testing.assert_allclose(-back[1], velocity, atol=1e-12)
     before = energy(two_modes, position, velocity)
-    errors = [jnp.abs(energy(two_modes, *travel(position, velocity, size)) - before).mean() for size in (0.1, 0.05, 0.025)]
+    errors = [
+        jnp.abs(energy(two_modes, *travel(position, velocity, size)) - before).mean() for size in (0.1, 0.05, 0.025)
+    ]
     assert 3.5 < errors[0] / errors[1] < 4.5
     assert 3.5 < errors[1] / errors[2] < 4.5
 
@@ -66,7 +80,9 @@ def test_leapfrog_is_reversible_and_its_energy_error_is_second_order(x64):
 def test_long_run_moments_of_a_skewed_target(sampler, steps):
     """Mean, variance and skewness of the Gumbel law: 0.577, 1.645, 1.140."""
     particles = jax.random.normal(jax.random.key(4), (4000, 2))
-    state, info = jax.jit(lambda: run(sampler, jax.random.key(5), ParticleState(particles, jnp.zeros(4000)), gumbel, steps))()
+    state, info = jax.jit(
+        lambda: run(sampler, jax.random.key(5), ParticleState(particles, jnp.zeros(4000)), gumbel, steps)
+    )()
     samples = np.asarray(state.particles, np.float64).ravel()
     centred = samples - samples.mean()
     assert abs(samples.mean() - 0.5772) < 0.06
@@ -120,7 +136,12 @@ def test_bad_settings_are_refused(make, message):
         (jnp.zeros((4, 0)), jnp.zeros(4), gaussian(), "neither of them 0"),
         (jnp.zeros((4, 2)), jnp.zeros((4, 1)), gaussian(), r"log_density of shape \(4, 1\): must be \(4,\)"),
         (jnp.zeros((4, 2)), jnp.zeros(4), lambda x: x, r"log_target returns shape \(2,\): must be a scalar"),
-        (jnp.zeros((4, 2)), jnp.zeros(4), lambda x: jnp.dot(jnp.ones(3), x), r"refuses a point of shape \(2,\)"),
+        (
+            jnp.zeros((4, 2)),
+            jnp.zeros(4),
+            lambda x: jnp.dot(jnp.ones(3), x),
+            r"refuses a point of shape \(2,\)",
+        ),
         (jnp.zeros((4, 2)), jnp.zeros(4), lambda x: jnp.sum(x) * jnp.nan, "log_target is nan at 4 of the 4"),
     ],
 )

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 import scipy.stats
 from jax.test_util import check_grads
-from targets import gaussian, random_skewed, skewed, two_modes
 
 from s2ac.distributions import Gaussian
 from s2ac.samplers import FORMS, TracerState, make_svgd, run
 from s2ac.samplers.base import score
 from s2ac.samplers.kernel import learned, mean, median, squared_distances
 from s2ac.samplers.svgd import _expanded, everywhere_norm, interaction
+from targets import gaussian, random_skewed, skewed, two_modes
 
 SHAPES = [(2, 1), (10, 2), (5, 6), (13, 4), (30, 17)]
 CASES_PER_SHAPE = 40
@@ -46,7 +46,9 @@ def test_closed_forms_equal_autodiff(x64, count, dimension):
         ours = interaction(points, points[:count], scores[:count], squared, bandwidth)
         probe = jnp.where(jnp.arange(dimension) % 3 == 0, -1.0, 1.0)
         kernel = jnp.exp(-0.5 * squared / bandwidth**2) * (1 - jnp.eye(*squared.shape))
-        expanded, probed = (_expanded(points, points[:count], scores[:count], kernel, bandwidth**2, z) for z in (None, probe))
+        expanded, probed = (
+            _expanded(points, points[:count], scores[:count], kernel, bandwidth**2, z) for z in (None, probe)
+        )
         errors = {
             "velocity": ours.velocity - field,
             "jacobian": ours.jacobian - derivative,
@@ -230,9 +232,7 @@ def test_step_bound_is_kept_and_counted(x64, form):
     assert (info.step_size <= 0.5).all()
     assert info.step_size.min() < 0.5
     assert jnp.isfinite(state.log_density).all()
-    free, free_info = run(
-        make_svgd(0.5, mean(), form, num_references=references), jax.random.key(0), state, gaussian(), 2
-    )
+    _, free_info = run(make_svgd(0.5, mean(), form, num_references=references), jax.random.key(0), state, gaussian(), 2)
     assert (free_info.step_size == 0.5).all()
     assert (free_info.guarded == 0).all()
 
@@ -270,7 +270,10 @@ def test_vmap_over_a_thousand_states_keeps_the_dtype(x64, dtype):
         state = sampler.init(particles, jnp.zeros(4, dtype))
         return run(sampler, key, state, lambda x: -jnp.sum((x - centre) ** 2), 3)
 
-    keys, centres = jax.random.split(jax.random.key(16), 1000), jnp.linspace(-1, 1, 2000, dtype=dtype).reshape(1000, 2)
+    keys, centres = (
+        jax.random.split(jax.random.key(16), 1000),
+        jnp.linspace(-1, 1, 2000, dtype=dtype).reshape(1000, 2),
+    )
     state, info = jax.jit(jax.vmap(one))(keys, centres)
     assert state.particles.shape == (1000, 4, 2)
     assert {leaf.dtype for leaf in jax.tree.leaves((state, info))} == {jnp.dtype(dtype)}
@@ -278,7 +281,9 @@ def test_vmap_over_a_thousand_states_keeps_the_dtype(x64, dtype):
     np.testing.assert_allclose(state.particles[7], alone.particles, rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.parametrize(("form", "hessian"), [("all", "exact"), ("paper", "exact"), ("tracer", "exact"), ("all", "hutchinson")])
+@pytest.mark.parametrize(
+    ("form", "hessian"), [("all", "exact"), ("paper", "exact"), ("tracer", "exact"), ("all", "hutchinson")]
+)
 def test_gradients_through_all_steps(x64, form, hessian):
     """First and second order, with respect to the start, against finite differences."""
     references = 4 if FORMS[form].tracer else None

@@ -107,7 +107,9 @@ def make_box(low: Array, high: Array) -> Box:
     """A checked `Box` from bounds that may differ per dimension and need not be symmetric."""
     box = Box(jnp.atleast_1d(jnp.asarray(low)), jnp.atleast_1d(jnp.asarray(high)))
     if box.low.shape != box.high.shape or box.low.ndim != 1:
-        raise InvalidArgument(f"low, high of shapes {box.low.shape}, {box.high.shape}: must be one number each per dimension")
+        raise InvalidArgument(
+            f"low, high of shapes {box.low.shape}, {box.high.shape}: must be one number each per dimension"
+        )
     if is_known(box.low) and is_known(box.high):
         if not bool(jnp.all(jnp.isfinite(box.low) & jnp.isfinite(box.high))):
             raise InvalidArgument(f"low = {box.low}, high = {box.high}: an action box must be bounded")

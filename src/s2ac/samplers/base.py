@@ -91,9 +91,7 @@ def nonfinite_share(particles: Array) -> Array:
     return jnp.mean(~jnp.all(jnp.isfinite(particles), axis=-1), dtype=particles.dtype)
 
 
-def run(
-    sampler: Sampler, key: Key, state: Any, log_target: LogTarget, num_steps: int
-) -> tuple[Any, SamplerInfo]:
+def run(sampler: Sampler, key: Key, state: Any, log_target: LogTarget, num_steps: int) -> tuple[Any, SamplerInfo]:
     """Take `num_steps` steps; the info's fields get a leading axis `[num_steps]`.
 
     Step l uses the key folded with l, so a run of 20 steps starts with the same 10 steps as a run of 10.
@@ -130,12 +128,14 @@ def check_start(state: Any, log_target: LogTarget, min_particles: int) -> None:
         reason = str(error).splitlines()[0]
         raise InvalidArgument(f"log_target refuses a point of shape {point.shape}: {reason}") from error
     if getattr(value, "shape", None) != ():
-        raise InvalidArgument(f"log_target returns shape {getattr(value, 'shape', type(value))}: must be a scalar, shape ()")
+        raise InvalidArgument(
+            f"log_target returns shape {getattr(value, 'shape', type(value))}: must be a scalar, shape ()"
+        )
     values = jax.vmap(log_target)(moving)
     if is_known(values):
-        values = np.asarray(values)
-        if np.isnan(values).any():
-            raise InvalidArgument(f"log_target is nan at {np.isnan(values).sum()} of the {values.size} start particles")
+        bad = int(np.isnan(np.asarray(values)).sum())
+        if bad:
+            raise InvalidArgument(f"log_target is nan at {bad} of the {values.size} start particles")
 
 
 def check_finite(info: SamplerInfo) -> None:

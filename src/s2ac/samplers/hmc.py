@@ -43,9 +43,7 @@ def energy(log_target: LogTarget, position: Array, velocity: Array) -> Array:
     return 0.5 * jnp.sum(velocity**2, axis=-1) - jax.vmap(log_target)(position)
 
 
-def make_hmc(
-    step_size: Any = 0.1, num_leapfrog: int = 5, metropolis: bool = True, hessian: str = "exact"
-) -> Sampler:
+def make_hmc(step_size: Any = 0.1, num_leapfrog: int = 5, metropolis: bool = True, hessian: str = "exact") -> Sampler:
     """Hamiltonian Monte Carlo; without `metropolis` every proposal is taken, as in the paper's figure."""
     check_positive("step_size", step_size)
     check_count("num_leapfrog", num_leapfrog, 1)

@@ -44,11 +44,6 @@ def _floored(variance: Array) -> Array:
     return jnp.maximum(jnp.sqrt(variance), MIN_BANDWIDTH)
 
 
-def _off_diagonal_mean(squared: Array) -> Array:
-    count = squared.shape[0]
-    return jnp.sum(jnp.where(jnp.eye(count, dtype=bool), 0, squared)) / (count * (count - 1))
-
-
 def fixed(bandwidth: Any) -> BandwidthRule:
     """The same σ always. A traced value is differentiated like any other number."""
     check_positive("bandwidth", bandwidth)
@@ -70,9 +65,9 @@ def median() -> BandwidthRule:
 
 
 def mean(factor: Any = 0.25) -> BandwidthRule:
-    """σ² = factor · mean ‖x_i − x_j‖² over distinct pairs. No gradient. The released code's factor is `released_factor(M)`."""
+    """σ² = factor · mean ‖x_i − x_j‖² over all M² pairs. No gradient. The released code's factor is `released_factor(M)`."""
     check_positive("factor", factor)
-    return lambda squared: _floored(factor * _off_diagonal_mean(jax.lax.stop_gradient(squared)))
+    return lambda squared: _floored(factor * jnp.mean(jax.lax.stop_gradient(squared)))
 
 
 def released_factor(num_particles: int) -> float:

@@ -107,7 +107,7 @@ def interaction(
     s_j + r/σ² taken out: G = Σ k/σ² [I − (s_j + r/σ²) rᵀ]. For many see `_expanded`.
     """
     variance = bandwidth**2
-    kernel = (1 - jnp.eye(*squared.shape, dtype=squared.dtype)) * jnp.exp(-0.5 * squared / variance)
+    kernel = (1 - jnp.eye(squared.shape[0], squared.shape[1], dtype=squared.dtype)) * jnp.exp(-0.5 * squared / variance)
     if not is_small(points, sources):
         return _expanded(points, sources, scores, kernel, variance, probe)
     offset = points[:, None, :] - sources[None, :, :]  # r
@@ -136,7 +136,10 @@ def _expanded(
     num_sources, dimension = scores.shape
     columns = [jnp.ones((num_sources, 1), points.dtype), sources, scores]
     if probe is None:
-        columns += [_outer(scores, sources).reshape(num_sources, -1), _outer(sources, sources).reshape(num_sources, -1)]
+        columns += [
+            _outer(scores, sources).reshape(num_sources, -1),
+            _outer(sources, sources).reshape(num_sources, -1),
+        ]
     else:
         along = jnp.sum(sources * probe[None], axis=1, keepdims=True)  # y·z
         columns += [along, along * scores, along * sources, _dot(scores, sources), _dot(sources, sources)]
@@ -226,12 +229,10 @@ def make_svgd(
     needs_jacobian = density == "log-det" or max_jacobian_norm is not None
 
     def init(particles: Array, log_density: Array) -> Any:
-        if not kind.tracer:
+        if num_references is None:
             return ParticleState(particles, log_density)
         if particles.shape[0] <= num_references:
-            raise InvalidArgument(
-                f"{particles.shape[0]} particles with {num_references} references: no tracer is left"
-            )
+            raise InvalidArgument(f"{particles.shape[0]} particles with {num_references} references: no tracer is left")
         return TracerState(particles[num_references:], log_density[num_references:], particles[:num_references])
 
     def step(key: Key, state: Any, log_target: LogTarget) -> tuple[Any, SamplerInfo]:
@@ -311,6 +312,9 @@ def _log_volume(scale: Array, field: Interaction, curvature: Curvature | None, d
     """log |det(I + scale·(G + H))| at each particle, or its first order scale·tr(G + H)."""
     if density == "trace":
         return scale * (field.trace if curvature is None else field.trace + curvature.trace)
-    assert field.jacobian is not None
-    jacobian = field.jacobian if curvature is None else field.jacobian + curvature.matrix
+    jacobian = field.jacobian
+    assert jacobian is not None
+    if curvature is not None:
+        assert curvature.matrix is not None
+        jacobian = jacobian + curvature.matrix
     return log_abs_det(jnp.eye(jacobian.shape[-1], dtype=jacobian.dtype)[None] + scale * jacobian)

@@ -334,7 +334,6 @@ def run_which(setting: Setting, form: str, scale: Scale) -> list[Record]:
         {
             "study": "which",
             "setting": setting._asdict(),
-            "label": setting.label,
             "form": form,
             "start": float(start.entropy()),
             "number": own._asdict(),
@@ -366,7 +365,7 @@ def which_table(records: list[Record]) -> str:
     lines = ["| setting | start | " + " | ".join(f"{form}: number / truth" for form in FORMS) + " |"]
     lines.append("|" + "---|" * (2 + len(FORMS)))
     for setting in TABLE:
-        found = {r["form"]: r for r in select(records, "which") if r["label"] == setting.label}
+        found = {r["form"]: r for r in select(records, "which", setting=setting._asdict())}
         if set(found) == set(FORMS):
             cells = [f"{r['number']['value']:.3f} / {r['truth']['value']:.3f}" for r in (found[form] for form in FORMS)]
             lines.append(f"| {setting.label} | {found['all']['start']:.2f} | " + " | ".join(cells) + " |")

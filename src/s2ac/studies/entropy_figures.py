@@ -45,7 +45,7 @@ def draw(records: list[Record], directory: Path) -> list[Path]:
     drawn = []
     with plt.rc_context(figure_style()):
         for name, (function, study) in figures.items():
-            has_sweeps = len({r["label"] for r in select(records, "which")}) > len(TABLE)
+            has_sweeps = len(select(records, "which")) > len(TABLE) * len(FORMS)
             if has_sweeps if study == "sweep" else select(records, study):
                 figure = function(records)
                 save_figure(figure, directory, name)
@@ -167,12 +167,11 @@ def _particles(records: list[Record]) -> Any:
 
 
 def _which(records: list[Record]) -> Any:
-    measured = {r["label"] for r in select(records, "which")}
-    labels = [setting.label for setting in TABLE if setting.label in measured]
+    rows = [setting for setting in TABLE if select(records, "which", setting=setting._asdict())]
     figure, axes = plt.subplots(1, 2, figsize=(11, 4.4), sharey=True)
     for offset, form in enumerate(FORMS):
-        for row, label in enumerate(labels):
-            found = [r for r in select(records, "which", form=form) if r["label"] == label]
+        for row, setting in enumerate(rows):
+            found = select(records, "which", form=form, setting=setting._asdict())
             if not found:
                 continue
             record = found[0]
@@ -192,16 +191,17 @@ def _which(records: list[Record]) -> Any:
     axes[0].axvline(0, color="black", linewidth=1)
     axes[1].axvline(0, color="black", linewidth=1)
     axes[0].set(
-        yticks=range(len(labels)),
-        yticklabels=labels,
+        yticks=range(len(rows)),
+        yticklabels=[row.label for row in rows],
         xlabel="its number − true entropy of one particle (nats)",
     )
     axes[0].invert_yaxis()
     axes[0].set_title("Which entropy is it? Right of 0: claims more entropy than it has")
     axes[1].set(xlabel="E[log p] + true entropy (nats); 0 is the target itself")
     axes[1].set_title("How good the samples are")
-    counts = sorted({r["truth"]["num"] for r in select(records, "which")})
-    sizes = {(r["setting"]["dimension"], r["truth"]["num"]) for r in select(records, "which") if r["label"] in labels}
+    table = [r for row in rows for r in select(records, "which", setting=row._asdict())]
+    sizes = {(r["setting"]["dimension"], r["truth"]["num"]) for r in table}
+    counts = sorted(num for _, num in sizes)
     worst = max(calibration(dimension, num) for dimension, num in sizes)
     figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=5)
     figure.suptitle(

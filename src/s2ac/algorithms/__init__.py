@@ -1,0 +1,34 @@
+"""The algorithms. Reading path for the paper's reader: `s2ac.py`, `maxent.py`, `samplers/svgd.py`."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from s2ac.algorithms.base import ActionSample, Actor, Algorithm
+from s2ac.algorithms.ddpg import DdpgConfig, make_ddpg
+from s2ac.algorithms.ppo import PpoConfig, make_ppo
+from s2ac.algorithms.s2ac import S2acConfig, make_s2ac
+from s2ac.algorithms.sac import SacConfig, make_sac
+from s2ac.algorithms.sac_nf import SacNfConfig, make_sac_nf
+from s2ac.algorithms.sql import SqlConfig, make_sql
+from s2ac.types import EnvSpec
+
+__all__ = ["ALGORITHMS", "ActionSample", "Actor", "Algorithm", "Entry"]
+
+
+class Entry(NamedTuple):
+    """An algorithm by name: how to make it, and the config it starts from."""
+
+    make: Callable[[EnvSpec, Any], Algorithm]
+    config: Any
+
+
+ALGORITHMS: dict[str, Entry] = {
+    "s2ac": Entry(make_s2ac, S2acConfig()),
+    "s2ac-phi": Entry(make_s2ac, S2acConfig(start="fixed", num_steps=10)),
+    "s2ac-amortized": Entry(make_s2ac, S2acConfig(amortized=True)),
+    "sac": Entry(make_sac, SacConfig()),
+    "sac-nf": Entry(make_sac_nf, SacNfConfig()),
+    "sql": Entry(make_sql, SqlConfig()),
+    "ddpg": Entry(make_ddpg, DdpgConfig()),
+    "ppo": Entry(make_ppo, PpoConfig()),
+}

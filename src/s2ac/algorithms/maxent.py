@@ -1,0 +1,228 @@
+r"""The one update that SAC, SAC-NF and S²AC share: a critic, and an actor whose samples have a log-density.
+
+    target   y = r + γ (1 − terminated) · E[min_c Q̄_c(s', a') − α log π(a'|s')]          (paper: Eq. 4)
+    critic   minimise (Q_c(s, a) − y)² for each c                                          (Eq. 4)
+    actor    maximise E[min_c Q_c(s, a) − α log π(a|s)], through the samples               (Eq. 5)
+    α        fixed, or minimise −log α · E[log π + target entropy]                         (Haarnoja et al. 2018)
+
+Expectations over actions are means over the actor's particles. The energy that an S²AC sampler climbs is the
+minimum of the online critics, also at s'.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import optax
+
+from s2ac.algorithms.base import Actor, Algorithm
+from s2ac.networks import Critic, critic_value, init_critic, observe, soft_update
+from s2ac.types import Array, EnvSpec, Key, Metrics, Params, Transition
+
+
+@dataclass(frozen=True)
+class MaxEntConfig:
+    """Fields that SAC, SAC-NF and S²AC share. Numbers may be traced, so that they can be a `vmap` axis."""
+
+    hidden: tuple[int, ...] = (256, 256)
+    """Hidden layers of the critics and of the actor."""
+
+    activation: str = "relu"
+    """relu, elu, silu or tanh."""
+
+    learning_rate: float = 3e-4
+    """Adam's, for every network."""
+
+    discount: float = 0.99
+    """γ."""
+
+    target_rate: float = 0.005
+    """τ of the target network's moving average."""
+
+    alpha: float = 0.2
+    """Temperature; where it is learned, where it starts."""
+
+    learn_alpha: bool = False
+    """Learn the temperature so that the entropy meets `target_entropy`."""
+
+    target_entropy: float | None = None
+    """Entropy in nats that a learned temperature aims at; minus the action's dimension if not given."""
+
+    num_critics: int = 2
+    """Critics whose minimum counts."""
+
+
+class Auxiliary(NamedTuple):
+    """A network trained beside the actor, such as S²AC's amortised sampler."""
+
+    init: Callable[[Key], Params]
+    loss: Callable[[Params, Key, Array, Callable[[Array], Array], Array], Array]  # one observation
+    act: Callable[[Key, Params, Array], Array]
+
+
+class MaxEntState(NamedTuple):
+    """Everything that learning changes."""
+
+    critic: Critic  # each leaf [C, …]
+    target: Critic
+    actor: Params
+    auxiliary: Params
+    log_alpha: Array
+    critic_memory: Any
+    actor_memory: Any
+    auxiliary_memory: Any
+    alpha_memory: Any
+    update_step: Array
+
+
+def min_value(critic: Critic, observation: Array, activation: str) -> Callable[[Array], Array]:
+    """Action ↦ min over the critics of Q(observation, action), the observation's share computed once."""
+    observed = jax.vmap(observe, (0, None))(critic, observation)
+
+    def value(action: Array) -> Array:
+        each = jax.vmap(critic_value, (0, 0, None, None))(critic, observed, action, activation)
+        return jnp.min(each)
+
+    return value
+
+
+def td_target(reward: Array, terminated: Array, discount: Any, next_value: Array) -> Array:
+    """r + γ (1 − terminated) V(s'). A truncated episode bootstraps: its clock ended, not the MDP."""
+    return reward + discount * (1 - terminated) * next_value
+
+
+def critic_loss(critic: Critic, batch: Transition, target: Array, activation: str) -> tuple[Array, Metrics]:
+    """Σ_c mean (Q_c(s, a) − y)²; `target` `[B]` is a constant."""
+
+    def values(one: Critic) -> Array:
+        observed = jax.vmap(observe, (None, 0))(one, batch.observation)
+        return jax.vmap(critic_value, (None, 0, 0, None))(one, observed, batch.action, activation)
+
+    predicted = jax.vmap(values)(critic)  # [C, B]
+    error = predicted - target[None]
+    return jnp.sum(jnp.mean(error**2, axis=1)), {
+        "critic_loss": jnp.mean(error**2),
+        "q_mean": jnp.mean(predicted),
+        "td_error": jnp.mean(jnp.abs(error)),
+    }
+
+
+def make_maxent(spec: EnvSpec, config: MaxEntConfig, actor: Actor, auxiliary: Auxiliary | None = None) -> Algorithm:
+    """An algorithm from an actor."""
+    optimiser = optax.adam(config.learning_rate)
+    target_entropy = -float(spec.action_size) if config.target_entropy is None else config.target_entropy
+    select_rules = ("sample", "softmax", "argmax", "mean") + (("amortized",) if auxiliary else ())
+
+    def init(key: Key) -> MaxEntState:
+        key_critic, key_actor, key_auxiliary = jax.random.split(key, 3)
+        critic = jax.vmap(lambda k: init_critic(k, spec.observation_size, spec.action_size, config.hidden))(
+            jax.random.split(key_critic, config.num_critics)
+        )
+        actor_params = actor.init(key_actor)
+        extra = auxiliary.init(key_auxiliary) if auxiliary else ()
+        log_alpha = jnp.log(jnp.asarray(config.alpha, jnp.float32))
+        return MaxEntState(
+            critic=critic,
+            target=jax.tree.map(jnp.copy, critic),
+            actor=actor_params,
+            auxiliary=extra,
+            log_alpha=log_alpha,
+            critic_memory=optimiser.init(critic),
+            actor_memory=optimiser.init(actor_params),
+            auxiliary_memory=optimiser.init(extra),
+            alpha_memory=optimiser.init(log_alpha),
+            update_step=jnp.zeros((), jnp.int32),
+        )
+
+    def descend(gradient: Params, memory: Any, params: Params) -> tuple[Params, Any]:
+        updates, memory = optimiser.update(gradient, memory, params)
+        return optax.apply_updates(params, updates), memory
+
+    def soft_value(key: Key, state: MaxEntState, observation: Array) -> tuple[Array, Metrics]:
+        """E[min Q̄(s', a') − α log π(a'|s')] of one observation, by the actor's particles."""
+        alpha = jnp.exp(state.log_alpha)
+        energy = min_value(state.critic, observation, config.activation)
+        drawn = actor.sample(key, state.actor, observation, energy, alpha)
+        values = jax.vmap(min_value(state.target, observation, config.activation))(drawn.action)
+        entropy = -jnp.mean(drawn.log_prob)
+        return jnp.mean(values) + alpha * entropy, {"entropy": entropy, **drawn.metrics}
+
+    def actor_loss(params: Params, keys: Key, state: MaxEntState, observations: Array) -> tuple[Array, Metrics]:
+        alpha = jnp.exp(state.log_alpha)
+
+        def one(key: Key, observation: Array) -> tuple[Array, Metrics]:
+            energy = min_value(state.critic, observation, config.activation)
+            drawn = actor.sample(key, params, observation, energy, alpha)
+            loss = jnp.mean(alpha * drawn.log_prob - jax.vmap(energy)(drawn.action))
+            return loss, {"actor_loss": loss, "entropy": -jnp.mean(drawn.log_prob), **drawn.metrics}
+
+        losses, metrics = jax.vmap(one)(keys, observations)
+        return jnp.mean(losses), jax.tree.map(jnp.mean, metrics)
+
+    def update(key: Key, state: MaxEntState, batch: Transition) -> tuple[MaxEntState, Metrics]:
+        key_target, key_actor, key_auxiliary = jax.random.split(key, 3)
+        num = batch.reward.shape[0]
+
+        keys = jax.random.split(key_target, num)
+        next_value, drawn_metrics = jax.vmap(soft_value, (0, None, 0))(keys, state, batch.next_observation)
+        target = jax.lax.stop_gradient(td_target(batch.reward, batch.terminated, config.discount, next_value))
+        gradient, metrics = jax.grad(critic_loss, has_aux=True)(state.critic, batch, target, config.activation)
+        critic, critic_memory = descend(gradient, state.critic_memory, state.critic)
+        state = state._replace(critic=critic, critic_memory=critic_memory)
+
+        actor_params, actor_memory = state.actor, state.actor_memory
+        actor_metrics = jax.tree.map(jnp.mean, drawn_metrics)
+        if jax.tree.leaves(state.actor):  # S²AC(φ) has no actor to learn
+            keys = jax.random.split(key_actor, num)
+            gradient, actor_metrics = jax.grad(actor_loss, has_aux=True)(state.actor, keys, state, batch.observation)
+            actor_params, actor_memory = descend(gradient, state.actor_memory, state.actor)
+
+        if auxiliary:
+            keys = jax.random.split(key_auxiliary, num)
+
+            def auxiliary_loss(params: Params) -> Array:
+                def one(k: Key, observation: Array) -> Array:
+                    energy = min_value(state.critic, observation, config.activation)
+                    return auxiliary.loss(params, k, observation, energy, jnp.exp(state.log_alpha))
+
+                return jnp.mean(jax.vmap(one)(keys, batch.observation))
+
+            extra, extra_memory = descend(
+                jax.grad(auxiliary_loss)(state.auxiliary), state.auxiliary_memory, state.auxiliary
+            )
+            state = state._replace(auxiliary=extra, auxiliary_memory=extra_memory)
+
+        log_alpha, alpha_memory = state.log_alpha, state.alpha_memory
+        if config.learn_alpha:
+            # d/d log α of −log α · E[log π + target] : entropy above its target lowers α.
+            gradient = actor_metrics["entropy"] - target_entropy
+            log_alpha, alpha_memory = descend(gradient, alpha_memory, log_alpha)
+        state = state._replace(
+            target=soft_update(state.target, critic, config.target_rate),
+            actor=actor_params,
+            actor_memory=actor_memory,
+            log_alpha=log_alpha,
+            alpha_memory=alpha_memory,
+            update_step=state.update_step + 1,
+        )
+        return state, {**metrics, **actor_metrics, "alpha": jnp.exp(log_alpha)}
+
+    def act(key: Key, state: MaxEntState, observation: Array, rule: str) -> Array:
+        if rule == "mean":
+            return actor.mean(state.actor, observation)
+        if rule == "amortized" and auxiliary:
+            return auxiliary.act(key, state.auxiliary, observation)
+        key_sample, key_select = jax.random.split(key)
+        alpha = jnp.exp(state.log_alpha)
+        energy = min_value(state.critic, observation, config.activation)
+        drawn = actor.sample(key_sample, state.actor, observation, energy, alpha)
+        if rule == "sample":
+            return drawn.action[0]  # the particles are exchangeable: any one has the law whose density is log_prob
+        values = jax.vmap(energy)(drawn.action)
+        if rule == "softmax":
+            return drawn.action[jax.random.categorical(key_select, values / alpha)]
+        return drawn.action[jnp.argmax(values)]
+
+    return Algorithm(init, act, update, "replay", select_rules)

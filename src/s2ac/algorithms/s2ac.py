@@ -1,0 +1,177 @@
+r"""S²AC: the actor is L steps of SVGD on Q(s, ·)/α, started from a Gaussian.
+
+Particles live before the squash: u in R^D, action a = squash(u). The policy's target in u is
+
+    log p(u|s) = Q(s, a(u)) / α + log |det da/du|,
+
+and the reported density is log π(a|s) = log q^L(u) − log |det da/du|. The three systems of the paper:
+
+    S²AC(φ,θ)     start N(μ_θ(s), σ_θ(s)²), learned through the sampler         `start="learned"`
+    S²AC(φ)       fixed start N(0, start_std²), no actor network                 `start="fixed"`
+    S²AC(φ,θ,ψ)   adds f_ψ(s, z), trained along the Stein direction              `amortized=True`
+
+Departures from the paper: the velocity is k∇log p + ∇k with p as above (the paper's is α times that, and its released
+code leaves out both 1/α and the squash); the step is bounded (`max_jacobian_norm`) instead of dropping particles
+that leave a range. With `num_steps = 0` and one particle this is SAC, bit for bit.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import jax
+import jax.numpy as jnp
+
+from s2ac.algorithms.base import ActionSample, Actor, Algorithm
+from s2ac.algorithms.maxent import Auxiliary, make_maxent
+from s2ac.algorithms.sac import SacConfig, box_of, gaussian_of, init_gaussian
+from s2ac.checks import check_name
+from s2ac.distributions import Box, Gaussian
+from s2ac.networks import init_mlp, mlp
+from s2ac.samplers import FORMS, Sampler, make_svgd, run
+from s2ac.samplers.kernel import as_rule, mean
+from s2ac.types import Array, EnvSpec, Key, LogTarget, Params
+
+
+@dataclass(frozen=True)
+class S2acConfig(SacConfig):
+    """S²AC in its three forms."""
+
+    num_particles: int = 10
+    """M, particles per observation (tracer forms: references, with as many tracers)."""
+
+    num_steps: int = 3
+    """L, SVGD steps."""
+
+    step_size: float = 0.1
+    """ε, for a velocity in units of the log-density; the paper's ε is this divided by α."""
+
+    bandwidth: float | None = None
+    """The kernel's standard deviation; if not given, σ² = bandwidth_factor · mean squared distance."""
+
+    bandwidth_factor: float = 0.25
+    """Factor of the mean rule."""
+
+    form: str = "all"
+    """all, leave-one-out, paper, tracer or tracer-own-score: see samplers/svgd.py."""
+
+    density: str = "trace"
+    """trace (first order) or log-det."""
+
+    hessian: str = "hutchinson"
+    """hutchinson or exact, for the forms that need the critic's curvature."""
+
+    max_jacobian_norm: float | None = 0.9
+    """Bound on ε‖J‖; none if not given."""
+
+    differentiate_score: bool = True
+    """Whether the actor's gradient sees the critic's second derivatives inside the sampler."""
+
+    min_std: float = 0.3
+    """Smallest standard deviation of the start: below it the particles freeze in one mode."""
+
+    start: str = "learned"
+    """learned (φ,θ) or fixed (φ)."""
+
+    start_std: float = 0.707
+    """Standard deviation of a fixed start: variance 0.5."""
+
+    amortized: bool = False
+    """Also train f_ψ(s, z), for use at test time (φ,θ,ψ)."""
+
+
+def make_sampler(config: S2acConfig) -> Sampler:
+    """The config's SVGD sampler."""
+    rule = mean(config.bandwidth_factor) if config.bandwidth is None else as_rule(config.bandwidth)
+    tracer = FORMS[config.form].tracer
+    return make_svgd(
+        config.step_size,
+        rule,
+        config.form,
+        config.density,
+        config.hessian,
+        config.max_jacobian_norm,
+        config.num_particles if tracer else None,
+        config.differentiate_score,
+    )
+
+
+def policy_target(box: Box, q: Callable[[Array], Array], alpha: Array) -> LogTarget:
+    """u ↦ Q(s, squash(u))/α + log |det d squash/du|: the maximum-entropy policy before the squash, unnormalised."""
+    return lambda pre_tanh: q(box.squash(pre_tanh)) / alpha + box.log_det(pre_tanh)
+
+
+def make_svgd_actor(spec: EnvSpec, config: S2acConfig) -> Actor:
+    """Particles of one observation, moved by SVGD from the start distribution."""
+    check_name("form", config.form, FORMS)
+    check_name("start", config.start, ("learned", "fixed"))
+    box = box_of(spec)
+    sampler = make_sampler(config) if config.num_steps else None
+    drawn = config.num_particles * (2 if sampler and FORMS[config.form].tracer else 1)
+
+    def start_of(params: Params, observation: Array) -> Gaussian:
+        if config.start == "learned":
+            return gaussian_of(params, observation, config)
+        return Gaussian(jnp.zeros(spec.action_size), jnp.full(spec.action_size, config.start_std))
+
+    def sample(key: Key, params: Params, observation: Array, q: Callable[[Array], Array], alpha: Array) -> ActionSample:
+        law = start_of(params, observation)
+        key_start, key_run = jax.random.split(key)
+        particles = law.sample(key_start, drawn)
+        log_density = jax.vmap(law.log_density)(particles)
+        metrics = {"entropy_start": -jnp.mean(log_density)}
+        if sampler:
+            state = sampler.init(particles, log_density)
+            target = policy_target(box, q, alpha)
+            state, info = run(sampler, key_run, state, target, config.num_steps)
+            particles, log_density = state.particles, state.log_density
+            metrics["entropy_sampler"] = -jnp.mean(log_density) - metrics["entropy_start"]
+            metrics |= {"step_size": jnp.mean(info.step_size), "jacobian_norm": jnp.mean(info.jacobian_norm)}
+            metrics |= {"guarded": jnp.mean(info.guarded), "bandwidth": jnp.mean(info.bandwidth)}
+            metrics["particle_std"] = jnp.mean(jnp.std(particles, axis=0))
+        squash = jax.vmap(box.log_det)(particles)
+        metrics |= {"entropy_squash": jnp.mean(squash), "std": jnp.mean(law.std)}
+        return ActionSample(jax.vmap(box.squash)(particles), log_density - squash, metrics)
+
+    def mean_action(params: Params, observation: Array) -> Array:
+        return box.squash(start_of(params, observation).mean)
+
+    def init(key: Key) -> Params:
+        return init_gaussian(key, spec, config) if config.start == "learned" else ()
+
+    return Actor(init, sample, mean_action)
+
+
+def make_amortized(spec: EnvSpec, config: S2acConfig) -> Auxiliary:
+    r"""f_ψ(s, z), a network that imitates the sampler: its outputs u_i move along the Stein direction.
+
+    ψ descends −Σ_i v(u_i)ᵀ f_ψ(s, z_i) with v, SVGD's velocity at the outputs themselves, held constant: the gradient of
+    KL(law of f_ψ ‖ p) in the kernel's function space, pulled back to ψ.
+    """
+    box = box_of(spec)
+    stein = make_svgd(1.0, mean(config.bandwidth_factor), "paper")
+
+    def output(params: Params, noise: Array, observation: Array) -> Array:
+        return mlp(params, jnp.concatenate([observation, noise]), config.activation)
+
+    def loss(params: Params, key: Key, observation: Array, q: Callable[[Array], Array], alpha: Array) -> Array:
+        key_noise, key_step = jax.random.split(key)
+        noise = jax.random.normal(key_noise, (config.num_particles, spec.action_size))
+        points = jax.vmap(lambda z: output(params, z, observation))(noise)
+        fixed = jax.lax.stop_gradient(points)
+        state = stein.init(fixed, jnp.zeros(config.num_particles))
+        moved, _ = stein.step(key_step, state, policy_target(box, q, alpha))
+        return -jnp.mean(jnp.sum(jax.lax.stop_gradient(moved.particles - fixed) * points, axis=-1))
+
+    def act(key: Key, params: Params, observation: Array) -> Array:
+        return box.squash(output(params, jax.random.normal(key, (spec.action_size,)), observation))
+
+    def init(key: Key) -> Params:
+        return init_mlp(key, (spec.observation_size + spec.action_size, *config.hidden, spec.action_size))
+
+    return Auxiliary(init, loss, act)
+
+
+def make_s2ac(spec: EnvSpec, config: S2acConfig) -> Algorithm:
+    """S²AC."""
+    auxiliary = make_amortized(spec, config) if config.amortized else None
+    return make_maxent(spec, config, make_svgd_actor(spec, config), auxiliary)

@@ -1,0 +1,70 @@
+"""SAC: a squashed Gaussian whose parameters a network gives (Haarnoja et al. 2018)."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from s2ac.algorithms.base import ActionSample, Actor, Algorithm
+from s2ac.algorithms.maxent import MaxEntConfig, make_maxent
+from s2ac.distributions import Box, Gaussian
+from s2ac.networks import init_mlp, mlp
+from s2ac.types import Array, EnvSpec, Key, Params
+
+
+@dataclass(frozen=True)
+class SacConfig(MaxEntConfig):
+    """SAC; fixed temperature, or a learned one with `learn_alpha`."""
+
+    min_std: float = 0.0067
+    """Smallest standard deviation of the Gaussian, before tanh: e⁻⁵."""
+
+    max_std: float = 7.389
+    """Largest: e²."""
+
+
+def box_of(spec: EnvSpec) -> Box:
+    """The action box as arrays."""
+    return Box(jnp.asarray(spec.action_low, jnp.float32), jnp.asarray(spec.action_high, jnp.float32))
+
+
+def init_gaussian(key: Key, spec: EnvSpec, config: Any) -> Params:
+    """A network from an observation to mean and spread, each `[D]`."""
+    return init_mlp(key, (spec.observation_size, *config.hidden, 2 * spec.action_size))
+
+
+def gaussian_of(params: Params, observation: Array, config: Any) -> Gaussian:
+    """The start distribution before tanh; log std runs smoothly between its bounds."""
+    mean, raw = jnp.split(mlp(params, observation, config.activation), 2)
+    low, high = jnp.log(config.min_std), jnp.log(config.max_std)
+    return Gaussian(mean, jnp.exp(low + 0.5 * (high - low) * (jnp.tanh(raw) + 1)))
+
+
+def make_gaussian_actor(spec: EnvSpec, config: SacConfig) -> Actor:
+    """One action per observation: a = squash(mean + std · noise), log π = log N − log|det squash|."""
+    box = box_of(spec)
+
+    def sample(key: Key, params: Params, observation: Array, q: Callable[[Array], Array], alpha: Array) -> ActionSample:
+        law = gaussian_of(params, observation, config)
+        key_start, _ = jax.random.split(key)
+        pre_tanh = law.sample(key_start, 1)
+        log_density = jax.vmap(law.log_density)(pre_tanh)
+        squash = jax.vmap(box.log_det)(pre_tanh)
+        metrics = {
+            "entropy_start": -jnp.mean(log_density),
+            "entropy_squash": jnp.mean(squash),
+            "std": jnp.mean(law.std),
+        }
+        return ActionSample(jax.vmap(box.squash)(pre_tanh), log_density - squash, metrics)
+
+    def mean(params: Params, observation: Array) -> Array:
+        return box.squash(gaussian_of(params, observation, config).mean)
+
+    return Actor(lambda key: init_gaussian(key, spec, config), sample, mean)
+
+
+def make_sac(spec: EnvSpec, config: SacConfig) -> Algorithm:
+    """SAC."""
+    return make_maxent(spec, config, make_gaussian_actor(spec, config))

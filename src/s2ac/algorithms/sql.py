@@ -1,0 +1,129 @@
+r"""SQL, soft Q-learning: a soft value by importance sampling, and an amortised SVGD actor (Haarnoja et al. 2017).
+
+    V(s) = α log ∫ exp(Q̄(s, a)/α) da ≈ α [ logmeanexp_j (Q̄(s, a_j)/α − log ρ(a_j)) ],   a_j ~ ρ, uniform on the action box
+    y    = r + γ (1 − terminated) V(s')
+
+ρ is uniform, so −log ρ = Σ log(high − low). (The released code draws from the policy and weighs as if it were uniform.)
+The actor f_ψ(s, z) follows the Stein direction on Q/α; it is S²AC's amortised network, and has no known density.
+"""
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import optax
+
+from s2ac.algorithms.base import Algorithm
+from s2ac.algorithms.maxent import critic_loss, min_value, td_target
+from s2ac.algorithms.s2ac import S2acConfig, make_amortized
+from s2ac.algorithms.sac import box_of
+from s2ac.networks import Critic, init_critic, soft_update
+from s2ac.types import Array, EnvSpec, Key, Metrics, Params, Transition
+
+
+@dataclass(frozen=True)
+class SqlConfig:
+    """Soft Q-learning."""
+
+    hidden: tuple[int, ...] = (256, 256)
+    """Hidden layers."""
+
+    activation: str = "relu"
+    """relu, elu, silu or tanh."""
+
+    learning_rate: float = 3e-4
+    """Adam's, for both networks."""
+
+    discount: float = 0.99
+    """γ."""
+
+    target_rate: float = 0.005
+    """τ of the moving average."""
+
+    alpha: float = 0.2
+    """Temperature."""
+
+    num_critics: int = 2
+    """Critics whose minimum counts."""
+
+    num_value_samples: int = 64
+    """Uniform actions in the estimate of the soft value."""
+
+    num_particles: int = 16
+    """Outputs of the actor that push one another."""
+
+
+class SqlState(NamedTuple):
+    """Everything that learning changes."""
+
+    critic: Critic
+    target: Critic
+    actor: Params
+    critic_memory: Any
+    actor_memory: Any
+    update_step: Array
+
+
+def soft_value(key: Key, q: Any, alpha: Any, low: Array, high: Array, num: int) -> Array:
+    """α log ∫ exp(q(a)/α) da over the box, by `num` uniform actions; consistent, with a bias below it for few."""
+    actions = jax.random.uniform(key, (num, low.shape[0]), minval=low[None], maxval=high[None])
+    log_volume = jnp.sum(jnp.log(high - low))
+    return alpha * (jax.nn.logsumexp(jax.vmap(q)(actions) / alpha) - jnp.log(num) + log_volume)
+
+
+def make_sql(spec: EnvSpec, config: SqlConfig) -> Algorithm:
+    """Soft Q-learning."""
+    box = box_of(spec)
+    optimiser = optax.adam(config.learning_rate)
+    like = S2acConfig(hidden=config.hidden, activation=config.activation, num_particles=config.num_particles)
+    sampler = make_amortized(spec, like)
+    alpha = jnp.asarray(config.alpha, jnp.float32)
+
+    def init(key: Key) -> SqlState:
+        key_critic, key_actor = jax.random.split(key)
+        critic = jax.vmap(lambda k: init_critic(k, spec.observation_size, spec.action_size, config.hidden))(
+            jax.random.split(key_critic, config.num_critics)
+        )
+        actor = sampler.init(key_actor)
+        memories = optimiser.init(critic), optimiser.init(actor)
+        return SqlState(critic, jax.tree.map(jnp.copy, critic), actor, *memories, jnp.zeros((), jnp.int32))
+
+    def update(key: Key, state: SqlState, batch: Transition) -> tuple[SqlState, Metrics]:
+        key_value, key_actor = jax.random.split(key)
+        num = batch.reward.shape[0]
+
+        def next_value(k: Key, observation: Array) -> Array:
+            q = min_value(state.target, observation, config.activation)
+            return soft_value(k, q, alpha, box.low, box.high, config.num_value_samples)
+
+        values = jax.vmap(next_value)(jax.random.split(key_value, num), batch.next_observation)
+        target = jax.lax.stop_gradient(td_target(batch.reward, batch.terminated, config.discount, values))
+        gradient, metrics = jax.grad(critic_loss, has_aux=True)(state.critic, batch, target, config.activation)
+        updates, critic_memory = optimiser.update(gradient, state.critic_memory)
+        critic = optax.apply_updates(state.critic, updates)
+
+        def actor_loss(params: Params) -> Array:
+            def one(k: Key, observation: Array) -> Array:
+                return sampler.loss(params, k, observation, min_value(critic, observation, config.activation), alpha)
+
+            return jnp.mean(jax.vmap(one)(jax.random.split(key_actor, num), batch.observation))
+
+        updates, actor_memory = optimiser.update(jax.grad(actor_loss)(state.actor), state.actor_memory)
+        actor = optax.apply_updates(state.actor, updates)
+        target_critic = soft_update(state.target, critic, config.target_rate)
+        state = SqlState(critic, target_critic, actor, critic_memory, actor_memory, state.update_step + 1)
+        return state, {**metrics, "soft_value": jnp.mean(values)}
+
+    def act(key: Key, state: SqlState, observation: Array, rule: str) -> Array:
+        if rule == "sample":
+            return sampler.act(key, state.actor, observation)
+        key_sample, key_select = jax.random.split(key)
+        keys = jax.random.split(key_sample, config.num_particles)
+        actions = jax.vmap(lambda k: sampler.act(k, state.actor, observation))(keys)
+        values = jax.vmap(min_value(state.critic, observation, config.activation))(actions)
+        if rule == "softmax":
+            return actions[jax.random.categorical(key_select, values / alpha)]
+        return actions[jnp.argmax(values)]
+
+    return Algorithm(init, act, update, "replay", ("sample", "softmax", "argmax"))

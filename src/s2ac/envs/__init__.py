@@ -1,0 +1,1 @@
+"""Environments: `multigoal` in JAX, and an adapter for Gymnasium's."""

@@ -1,0 +1,44 @@
+"""A ring buffer as a pure value: `init`, `add`, `sample`."""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from s2ac.types import Array, EnvSpec, Key, Transition
+
+
+class Replay(NamedTuple):
+    """The last `capacity` transitions, and how many were ever added."""
+
+    data: Transition  # each field [capacity, …]
+    added: Array  # int32, total; the next row goes to added % capacity
+
+
+def init_replay(spec: EnvSpec, capacity: int) -> Replay:
+    """An empty buffer."""
+    zeros = jnp.zeros
+    observation, action = (capacity, spec.observation_size), (capacity, spec.action_size)
+    data = Transition(
+        zeros(observation), zeros(action), zeros(capacity), zeros(capacity), zeros(capacity), zeros(observation)
+    )
+    return Replay(data, jnp.zeros((), jnp.int32))
+
+
+def add(replay: Replay, rows: Transition) -> Replay:
+    """Write `[N, …]` rows, oldest first out."""
+    capacity, num = replay.data.reward.shape[0], rows.reward.shape[0]
+    index = (replay.added + jnp.arange(num)) % capacity
+    data = jax.tree.map(lambda field, new: field.at[index].set(new.astype(field.dtype)), replay.data, rows)
+    return Replay(data, replay.added + num)
+
+
+def size(replay: Replay) -> Array:
+    """How many rows can be sampled."""
+    return jnp.minimum(replay.added, replay.data.reward.shape[0])
+
+
+def sample(key: Key, replay: Replay, num: int) -> Transition:
+    """`[num, …]` rows, uniformly with replacement, of those written."""
+    index = jax.random.randint(key, (num,), 0, size(replay))
+    return jax.tree.map(lambda field: field[index], replay.data)

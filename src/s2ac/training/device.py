@@ -1,0 +1,188 @@
+"""The loop for environments in JAX: whole chunks of training in one compiled call, for many seeds at once.
+
+Everything here is for one seed; `jax.vmap` makes seeds and numeric hyperparameters an axis. Random keys are
+derived from (seed's key, stream, iteration), never carried, so a resumed run needs only its iteration.
+"""
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from s2ac import replay as buffer
+from s2ac.algorithms.base import Algorithm
+from s2ac.envs.base import JaxEnv
+from s2ac.replay import Replay
+from s2ac.types import Array, Key, Metrics, Transition
+
+INIT, RESET, ACT, STEP, UPDATE, EVALUATE = range(6)  # the streams of random numbers
+
+
+class LoopConfig(NamedTuple):
+    """How experience is gathered and used."""
+
+    num_envs: int = 1  # environments per seed
+    horizon: int = 1  # environment steps of each between two rounds of updates
+    num_updates: int = 1  # gradient updates per round
+    batch_size: int = 256
+    capacity: int = 100_000
+    warmup_steps: int = 1_000  # environment steps of uniform actions before the first update
+
+
+class LoopState(NamedTuple):
+    """Everything that a run of one seed carries."""
+
+    algorithm: Any
+    replay: Replay
+    env: Any  # leaves [N, …]
+    observation: Array  # [N, O]
+    episode_return: Array  # [N]
+    iteration: Array  # int32
+
+
+def stream(key: Key, which: int, index: Array | int) -> Key:
+    """The key of one stream at one iteration."""
+    return jax.random.fold_in(jax.random.fold_in(key, which), index)
+
+
+def init_loop(key: Key, algorithm: Algorithm, env: JaxEnv, config: LoopConfig) -> LoopState:
+    """A run that is about to start."""
+    keys = jax.random.split(stream(key, RESET, 0), config.num_envs)
+    env_state, observation = jax.vmap(env.reset)(keys)
+    return LoopState(
+        algorithm=algorithm.init(stream(key, INIT, 0)),
+        replay=buffer.init_replay(env.spec, config.capacity),
+        env=env_state,
+        observation=observation,
+        episode_return=jnp.zeros(config.num_envs),
+        iteration=jnp.zeros((), jnp.int32),
+    )
+
+
+def env_steps(key: Key, loop: LoopState, algorithm: Algorithm, env: JaxEnv, uniform: bool) -> tuple[LoopState, Any]:
+    """One step of every environment: the only place where transitions are made."""
+    num = loop.observation.shape[0]
+    low, high = jnp.asarray(env.spec.action_low), jnp.asarray(env.spec.action_high)
+    keys = jax.random.split(stream(key, ACT, loop.iteration), num)
+    if uniform:
+        action = jax.vmap(lambda k: jax.random.uniform(k, low.shape, minval=low, maxval=high))(keys)
+    else:
+        action = jax.vmap(lambda k, o: algorithm.act(k, loop.algorithm, o, algorithm.rules[0]))(keys, loop.observation)
+    keys = jax.random.split(stream(key, STEP, loop.iteration), (num, 2))
+    clipped = jnp.clip(action, low[None], high[None])
+    env_state, step = jax.vmap(env.step)(keys[:, 0], loop.env, clipped)
+    row = Transition(
+        observation=loop.observation,
+        action=action,
+        reward=step.reward,
+        terminated=step.terminated.astype(jnp.float32),
+        truncated=step.truncated.astype(jnp.float32),
+        next_observation=step.observation,
+    )
+    ended = step.terminated | step.truncated
+    fresh_state, fresh_observation = jax.vmap(env.reset)(keys[:, 1])
+
+    def choose(new: Array, old: Array) -> Array:
+        return jnp.where(ended.reshape((num,) + (1,) * (old.ndim - 1)), new, old)
+
+    total = loop.episode_return + step.reward
+    finished = {"return": jnp.sum(jnp.where(ended, total, 0)), "episodes": jnp.sum(ended, dtype=jnp.float32)}
+    loop = loop._replace(
+        env=jax.tree.map(choose, fresh_state, env_state),
+        observation=choose(fresh_observation, step.observation),
+        episode_return=jnp.where(ended, 0, total),
+        iteration=loop.iteration + 1,
+    )
+    return loop, (row, finished)
+
+
+def train_round(
+    key: Key, loop: LoopState, algorithm: Algorithm, env: JaxEnv, config: LoopConfig
+) -> tuple[LoopState, Metrics]:
+    """`horizon` steps of the environments, then the updates."""
+    start = loop.iteration
+    loop, (rows, finished) = jax.lax.scan(
+        lambda carry, _: env_steps(key, carry, algorithm, env, uniform=False), loop, length=config.horizon
+    )
+    if algorithm.experience == "rollout":
+        state, metrics = algorithm.update(stream(key, UPDATE, start), loop.algorithm, rows)
+        loop = loop._replace(algorithm=state)
+    else:
+        flat = jax.tree.map(lambda field: field.reshape((-1, *field.shape[2:])), rows)
+        loop = loop._replace(replay=buffer.add(loop.replay, flat))
+
+        def one(state: Any, index: Array) -> tuple[Any, Metrics]:
+            key_batch, key_update = jax.random.split(jax.random.fold_in(stream(key, UPDATE, start), index))
+            batch = buffer.sample(key_batch, loop.replay, config.batch_size)
+            return algorithm.update(key_update, state, batch)
+
+        state, metrics = jax.lax.scan(one, loop.algorithm, jnp.arange(config.num_updates))
+        metrics = jax.tree.map(jnp.mean, metrics)
+        loop = loop._replace(algorithm=state)
+    return loop, {**metrics, **jax.tree.map(jnp.sum, finished)}
+
+
+def warm_up(key: Key, loop: LoopState, algorithm: Algorithm, env: JaxEnv, config: LoopConfig) -> LoopState:
+    """Fill the replay with uniform actions; nothing is learned. On-policy algorithms skip it."""
+    if algorithm.experience == "rollout":
+        return loop
+    steps = -(-config.warmup_steps // config.num_envs)
+
+    def one(carry: LoopState, _: None) -> tuple[LoopState, None]:
+        carry, (row, _finished) = env_steps(key, carry, algorithm, env, uniform=True)
+        return carry._replace(replay=buffer.add(carry.replay, row)), None
+
+    return jax.lax.scan(one, loop, length=steps)[0]
+
+
+def train_chunk(
+    key: Key, loop: LoopState, algorithm: Algorithm, env: JaxEnv, config: LoopConfig, rounds: int
+) -> tuple[LoopState, Metrics]:
+    """`rounds` rounds; metrics are means over them, except `return`, the mean return of the episodes that ended."""
+    loop, metrics = jax.lax.scan(lambda carry, _: train_round(key, carry, algorithm, env, config), loop, length=rounds)
+    episodes = jnp.sum(metrics.pop("episodes"))
+    total = jnp.sum(metrics.pop("return"))
+    means = jax.tree.map(jnp.mean, metrics)
+    return loop, {**means, "return": total / jnp.maximum(episodes, 1), "episodes": episodes}
+
+
+class Episodes(NamedTuple):
+    """Finished evaluation episodes, padded after their end with the last observation."""
+
+    observation: Array  # [E, T + 1, O]
+    action: Array  # [E, T, D]
+    total: Array  # [E], the return
+    length: Array  # [E]
+    terminated: Array  # [E]
+
+
+def evaluate(key: Key, state: Any, algorithm: Algorithm, env: JaxEnv, rule: str, num_episodes: int) -> Episodes:
+    """Whole episodes by a selection rule; every episode counts once, however short."""
+
+    def episode(key_episode: Key) -> Episodes:
+        env_state, observation = env.reset(jax.random.fold_in(key_episode, 0))
+
+        def step(carry: Any, index: Array) -> tuple[Any, Any]:
+            env_state, observation, alive, total, length, terminated = carry
+            key_act, key_step = jax.random.split(jax.random.fold_in(key_episode, 1 + index))
+            action = algorithm.act(key_act, state, observation, rule)
+            action = jnp.clip(action, jnp.asarray(env.spec.action_low), jnp.asarray(env.spec.action_high))
+            new_state, new = env.step(key_step, env_state, action)
+            keep = lambda fresh, old: jnp.where(alive, fresh, old)  # noqa: E731
+            carry = (
+                jax.tree.map(keep, new_state, env_state),
+                keep(new.observation, observation),
+                alive & ~(new.terminated | new.truncated),
+                total + jnp.where(alive, new.reward, 0),
+                length + alive,
+                terminated | (alive & new.terminated),
+            )
+            return carry, (carry[1], action)
+
+        no = jnp.zeros((), bool)
+        carry = (env_state, observation, ~no, jnp.zeros(()), jnp.zeros((), jnp.int32), no)
+        carry, (path, actions) = jax.lax.scan(step, carry, jnp.arange(env.max_steps))
+        path = jnp.concatenate([observation[None], path])
+        return Episodes(path, actions, carry[3], carry[4], carry[5])
+
+    return jax.vmap(episode)(jax.random.split(stream(key, EVALUATE, 0), num_episodes))

@@ -1,0 +1,265 @@
+"""Reductions, targets, directions and protocol of the algorithms."""
+
+from dataclasses import replace
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from s2ac.algorithms import ALGORITHMS
+from s2ac.algorithms.ddpg import DdpgConfig, make_ddpg
+from s2ac.algorithms.maxent import critic_loss, min_value, td_target
+from s2ac.algorithms.ppo import advantages, clipped_objective
+from s2ac.algorithms.s2ac import S2acConfig, make_s2ac, make_svgd_actor, policy_target
+from s2ac.algorithms.sac import SacConfig, box_of, make_gaussian_actor, make_sac
+from s2ac.algorithms.sac_nf import SacNfConfig, make_flow_actor, make_sac_nf
+from s2ac.algorithms.sql import soft_value
+from s2ac.checks import InvalidArgument
+from s2ac.flows import FLOWS
+from s2ac.networks import Critic, critic_value, init_critic, mlp, observe, soft_update
+from s2ac.types import EnvSpec, Transition
+
+SPEC = EnvSpec(3, (-1.0, 0.0), (3.0, 0.5))
+SMALL = {"hidden": (16,)}
+
+
+def make_batch(num=32, seed=0):
+    keys = jax.random.split(jax.random.key(seed), 5)
+    low, high = jnp.array(SPEC.action_low), jnp.array(SPEC.action_high)
+    return Transition(
+        jax.random.normal(keys[0], (num, 3)),
+        jax.random.uniform(keys[1], (num, 2), minval=low[None], maxval=high[None]),
+        jax.random.normal(keys[2], (num,)),
+        (jax.random.uniform(keys[3], (num,)) < 0.3).astype(jnp.float32),
+        jnp.zeros(num),
+        jax.random.normal(keys[4], (num, 3)),
+    )
+
+
+def after_updates(algorithm, num=10):
+    @jax.jit
+    def go():
+        state = algorithm.init(jax.random.key(1))
+        keys = jax.random.split(jax.random.key(2), num)
+        return jax.lax.scan(lambda s, k: algorithm.update(k, s, make_batch()), state, keys)
+
+    return go()
+
+
+def assert_same(left, right):
+    for one, other in zip(jax.tree.leaves(left), jax.tree.leaves(right), strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_without_steps_s2ac_is_sac_and_without_flows_sac_nf_is_sac():
+    """Bit for bit after ten updates: parameters, optimiser and temperature."""
+    bounds = {"min_std": 0.01, "max_std": 5.0, "learn_alpha": True, **SMALL}
+    sac, _ = after_updates(make_sac(SPEC, SacConfig(**bounds)))
+    s2ac, _ = after_updates(make_s2ac(SPEC, S2acConfig(**bounds, num_steps=0, num_particles=1)))
+    assert_same(sac, s2ac)
+    flow, _ = after_updates(make_sac_nf(SPEC, SacNfConfig(**bounds, num_flows=0)))
+    assert_same(sac, flow._replace(actor=flow.actor[0], actor_memory=jax.tree.unflatten(
+        jax.tree.structure(sac.actor_memory), jax.tree.leaves(flow.actor_memory))))  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ALGORITHMS)
+def test_protocol(name):
+    """Actions stay in the box (PPO's are clipped by the loop), rules differ as they should, every parameter learns."""
+    entry = ALGORITHMS[name]
+    changes = {"hidden": (16,)} | ({"num_particles": 3, "num_steps": 2} if name.startswith("s2ac") else {})
+    algorithm = entry.make(SPEC, replace(entry.config, **changes))
+    before = jax.jit(algorithm.init)(jax.random.key(0))
+    batch = make_batch()
+    if algorithm.experience == "rollout":
+        batch = jax.tree.map(lambda field: field.reshape((8, 4, *field.shape[1:])), batch)
+    update = jax.jit(algorithm.update)
+    after, metrics = update(jax.random.key(1), before, batch)
+    for step in range(2, 6):
+        after, metrics = update(jax.random.key(step), after, batch)
+    assert all(jnp.shape(value) == () and np.isfinite(value) for value in metrics.values())
+    idle = {"log_alpha", "alpha_memory"}  # a fixed temperature
+    idle |= {"actor_memory"} if name == "s2ac-phi" else set()  # no actor
+    idle |= {"auxiliary_memory"} if name != "s2ac-amortized" else set()
+    for field, old, new in zip(before._fields, before, after, strict=True):
+        for one, other in zip(jax.tree.leaves(old), jax.tree.leaves(new), strict=True):
+            assert np.array_equal(one, other) == (field in idle), field
+
+    keys = jax.random.split(jax.random.key(9), 64)
+    for rule in algorithm.rules:
+        act = jax.jit(lambda k, o, r=rule: algorithm.act(k, after, o, r))
+        actions = jax.vmap(act, (0, None))(keys, batch.observation.reshape(-1, 3)[0])
+        assert actions.shape == (64, 2)
+        if name != "ppo":
+            assert (actions >= jnp.array(SPEC.action_low)[None]).all()
+            assert (actions <= jnp.array(SPEC.action_high)[None]).all()
+        assert (jnp.ptp(actions, axis=0) == 0).all() == (rule == "mean")
+
+
+def test_td_target_masks_the_entropy_too_and_bootstraps_truncation():
+    """Terminated: the reward alone, whatever the soft value; truncated rows have terminated = 0."""
+    target = td_target(jnp.array([1.0, 1.0]), jnp.array([1.0, 0.0]), 0.9, jnp.array([1e6, 10.0]))
+    np.testing.assert_allclose(target, [1.0, 10.0])
+
+
+def test_critic_loss_has_no_hidden_broadcast():
+    critic = jax.vmap(lambda k: init_critic(k, 3, 2, (8,)))(jax.random.split(jax.random.key(0), 2))
+    batch, target = make_batch(4), jnp.array([0.0, 10.0, -5.0, 3.0])
+    loss, metrics = critic_loss(critic, batch, target, "relu")
+    by_hand = 0.0
+    for index in range(4):
+        for which in range(2):
+            one = jax.tree.map(lambda leaf, w=which: leaf[w], critic)
+            joined = jnp.concatenate([batch.observation[index], batch.action[index]])
+            weight = jnp.concatenate([one.observation.weight, one.action])
+            hidden = jax.nn.relu(joined @ weight + one.observation.bias)
+            by_hand += (mlp(one.rest, hidden, "relu")[0] - target[index]) ** 2 / 4
+    np.testing.assert_allclose(loss, by_hand, rtol=1e-5)
+    assert metrics["critic_loss"].shape == ()
+    gradient = jax.grad(lambda t: critic_loss(critic, batch, t, "relu")[0])(target)
+    assert jnp.abs(gradient).min() > 0  # the loss sees its target; `update` must hold it constant
+
+
+def test_min_value_takes_the_smaller_critic():
+    critic = jax.vmap(lambda k: init_critic(k, 3, 2, (8,)))(jax.random.split(jax.random.key(0), 2))
+    shifted = critic._replace(rest=tuple(layer._replace(bias=layer.bias.at[1].add(100.0)) for layer in critic.rest[-1:]))
+    observation, action = jnp.ones(3), jnp.ones(2)
+    first = Critic(*jax.tree.map(lambda leaf: leaf[0], tuple(shifted)))
+    expected = critic_value(first, observe(first, observation), action, "relu")
+    np.testing.assert_allclose(min_value(shifted, observation, "relu")(action), expected, rtol=1e-5)
+
+
+def test_soft_update_moves_the_target_by_the_rate():
+    one = init_critic(jax.random.key(0), 3, 2, (4,))
+    other = jax.tree.map(lambda leaf: leaf + 1, one)
+    assert_same(soft_update(one, other, 0.0), one)
+    for new, old in zip(jax.tree.leaves(soft_update(one, other, 0.1)), jax.tree.leaves(one), strict=True):
+        np.testing.assert_allclose(new - old, 0.1, rtol=1e-4)
+
+
+def test_learned_temperature_moves_towards_its_target():
+    for target, sign in ((-50.0, -1), (50.0, 1)):
+        config = SacConfig(**SMALL, learn_alpha=True, target_entropy=target)
+        state, _ = after_updates(make_sac(SPEC, config), num=3)
+        assert jnp.sign(state.log_alpha - jnp.log(0.2)) == sign
+
+
+def test_ddpg_target_by_hand():
+    """One update from a zero critic moves it towards r + γ(1 − terminated)·Q̄(s', μ̄(s'))."""
+    algorithm = make_ddpg(SPEC, DdpgConfig(**SMALL, discount=0.5))
+    state, batch = jax.jit(algorithm.init)(jax.random.key(0)), jax.jit(make_batch, static_argnums=0)(8)
+    box = box_of(SPEC)
+    actions = jax.vmap(lambda o: box.squash(mlp(state.target_actor, o, "relu")))(batch.next_observation)
+    values = jax.vmap(lambda o, a: min_value(state.target, o, "relu")(a))(batch.next_observation, actions)
+    target = batch.reward + 0.5 * (1 - batch.terminated) * values
+    expected = critic_loss(state.critic, batch, target, "relu")[1]["critic_loss"]
+    _, metrics = jax.jit(algorithm.update)(jax.random.key(1), state, batch)
+    np.testing.assert_allclose(metrics["critic_loss"], expected, rtol=1e-6)
+
+
+def test_advantages_by_hand_and_across_episode_ends():
+    """Two episodes of two steps; the second's reward of 100 must not enter the first; the cut end bootstraps."""
+    rewards, values = jnp.array([1.0, 1.0, 100.0, 100.0]), jnp.array([0.5, 0.4, 0.3, 0.2])
+    next_values = jnp.array([0.4, 9.0, 0.2, 7.0])
+    for terminated, truncated in (([0, 1, 0, 0], [0, 0, 0, 0]), ([0, 0, 0, 1], [0, 1, 0, 0])):
+        terminated, ended = jnp.array(terminated, float), jnp.maximum(jnp.array(terminated), jnp.array(truncated)) * 1.0
+        for discount, trace in ((0.9, 0.8), (1.0, 0.0), (0.5, 1.0)):
+            expected, following = np.zeros(4), 0.0
+            for t in range(3, -1, -1):
+                delta = rewards[t] + discount * (1 - terminated[t]) * next_values[t] - values[t]
+                following = delta + discount * trace * (1 - ended[t]) * following
+                expected[t] = following
+            ours = advantages(rewards, terminated, ended, values, next_values, discount, trace)
+            np.testing.assert_allclose(ours, expected, rtol=1e-5)
+            assert ours[0] < 20
+
+
+def test_ppo_clips_on_the_right_side():
+    ratio = jnp.array([0.5, 1.0, 1.5, 0.5, 1.0, 1.5])
+    advantage = jnp.array([1.0, 1.0, 1.0, -1.0, -1.0, -1.0])
+    np.testing.assert_allclose(clipped_objective(ratio, advantage, 0.2), [0.5, 1.0, 1.2, -0.8, -1.0, -1.5])
+
+
+def test_soft_value_against_quadrature():
+    """A quadratic Q on an asymmetric box, 200,000 uniform actions: within 1 % of α log ∫ exp(Q/α)."""
+    low, high, alpha = jnp.array([-1.0, 0.0]), jnp.array([3.0, 0.5]), 0.7
+    q = lambda a: -jnp.sum((a - jnp.array([0.5, 0.2])) ** 2) + 2  # noqa: E731
+    axes = [np.linspace(l, h, 801)[:-1] + (h - l) / 1600 for l, h in zip(low, high, strict=True)]  # noqa: E741
+    grid = jnp.asarray(np.stack(np.meshgrid(*axes), -1).reshape(-1, 2), jnp.float32)
+    cell = float(jnp.prod((high - low) / 800))
+    exact = alpha * (jax.nn.logsumexp(jax.vmap(q)(grid) / alpha) + np.log(cell))
+    estimate = soft_value(jax.random.key(0), q, alpha, low, high, 200_000)
+    assert abs(estimate - exact) < 0.01 * abs(exact)
+
+
+@pytest.mark.parametrize("name", FLOWS)
+@pytest.mark.parametrize("dimension", [1, 2, 5])
+def test_flow_log_det_equals_autodiff(x64, name, dimension):
+    init, apply = FLOWS[name]
+    for seed in range(3):
+        params = jax.tree.map(
+            lambda leaf, s=seed: leaf + 0.5 * jax.random.normal(jax.random.key(s), leaf.shape),
+            init(jax.random.key(seed), dimension),
+        )
+        for index in (0, 1):
+            point = jax.random.normal(jax.random.key(10 + seed), (dimension,))
+            _, log_det = apply(params, point, index)
+            jacobian = jax.jacfwd(lambda x, p=params, i=index: apply(p, x, i)[0])(point)
+            sign, expected = jnp.linalg.slogdet(jacobian)
+            assert sign > 0
+            np.testing.assert_allclose(log_det, expected, atol=1e-10)
+
+
+def policies():
+    """Every policy whose density is exact, by name: a function from a key to one action and its log-density."""
+    line = EnvSpec(3, (-1.0,), (3.0,))
+    q = lambda a: -jnp.sum((a - 1.5) ** 2)  # noqa: E731
+    observation = jnp.array([0.3, -0.2, 0.5])
+    actors = {"sac": make_gaussian_actor(line, SacConfig(**SMALL))}
+    for flow in FLOWS:
+        actors[f"sac-nf {flow}"] = make_flow_actor(line, SacNfConfig(**SMALL, flow=flow))
+    actors["s2ac start"] = make_svgd_actor(line, S2acConfig(**SMALL, num_steps=0, num_particles=1))
+    for name, actor in actors.items():
+        params = jax.tree.map(lambda leaf: leaf * 1.5, actor.init(jax.random.key(3)))
+        yield name, lambda key, a=actor, p=params: a.sample(key, p, observation, q, jnp.array(0.5))
+
+
+@pytest.mark.parametrize(("name", "draw"), list(policies()), ids=lambda value: value if isinstance(value, str) else "")
+def test_samples_fit_their_density(name, draw):
+    """One dimension, 40,000 actions: each bin's count against the integral of exp(log_prob) over it."""
+    drawn = jax.jit(jax.vmap(draw))(jax.random.split(jax.random.key(4), 40_000))
+    actions, log_prob = np.asarray(drawn.action[:, 0, 0]), np.asarray(drawn.log_prob[:, 0], np.float64)
+    edges = np.quantile(actions, np.linspace(0.01, 0.99, 50))
+    # Sorted samples carry their own density: the trapezoid rule over them integrates it.
+    order = np.argsort(actions)
+    cumulative = np.concatenate([[0], np.cumsum(np.diff(actions[order]) * np.exp(log_prob[order])[1:])])
+    mass = np.diff(np.interp(edges, actions[order], cumulative))
+    counts = np.histogram(actions, edges)[0] / len(actions)
+    assert abs(mass.sum() - counts.sum()) < 0.01
+    assert np.abs(mass - counts).max() < 0.003  # of bins that hold 0.02 each
+
+
+def test_particles_of_s2ac_find_the_maximum_entropy_policy():
+    """Quadratic Q in action space, several temperatures: converged particles have the target's mean. Q is seen after
+    the squash and divided by α; without either, the mean is elsewhere."""
+    spec = EnvSpec(1, (-2.0,), (2.0,))
+    for alpha in (0.1, 1.0):
+        config = S2acConfig(start="fixed", num_steps=500, num_particles=20, step_size=0.1 * alpha, form="paper", bandwidth=0.5)
+        actor = make_svgd_actor(spec, config)
+        q = lambda a: -jnp.sum((a - 0.8) ** 2)  # noqa: E731
+        sample = jax.jit(lambda k, a=actor, al=alpha: a.sample(k, (), jnp.zeros(1), q, jnp.array(al)))
+        target = policy_target(box_of(spec), q, jnp.array(alpha))
+        grid = jnp.linspace(-8, 8, 4001)[:, None]
+        weight = jax.nn.softmax(jax.vmap(target)(grid))
+        expected = jnp.sum(weight * grid[:, 0])
+        pre_tanh = jnp.arctanh(sample(jax.random.key(0)).action[:, 0] / 2)
+        assert abs(jnp.mean(pre_tanh) - expected) < 0.1
+
+
+def test_unknown_names_are_refused():
+    with pytest.raises(InvalidArgument, match="flow = 'radail'.*did you mean 'radial'"):
+        make_sac_nf(SPEC, SacNfConfig(flow="radail"))
+    with pytest.raises(InvalidArgument, match="form = 'tracr'.*did you mean 'tracer'"):
+        make_s2ac(SPEC, S2acConfig(form="tracr"))
+    with pytest.raises(InvalidArgument, match="start = 'random'"):
+        make_s2ac(SPEC, S2acConfig(start="random"))

@@ -7,7 +7,7 @@ PIP    := $(BIN)/pip --disable-pip-version-check --quiet
 .PHONY: help setup setup-dev demo test test-slow lint types check-lock lock clean
 
 help:
-	@echo "make demo       install and run the entropy study at quick scale"
+	@echo "make demo       install, train S2AC on multigoal and draw its trajectories"
 	@echo "make test       install and run the tests"
 	@echo "make test-slow  the tests that take minutes"
 	@echo "make lint types check-lock   what .ci/run checks besides the tests"
@@ -31,7 +31,9 @@ $(VENV)/.installed-dev: requirements-dev.lock pyproject.toml | $(BIN)/python
 	@touch $(VENV)/.installed $@
 
 demo: setup
-	$(BIN)/s2ac reproduce entropy --scale quick --out runs/entropy-quick
+	rm -rf runs/demo
+	$(BIN)/s2ac train multigoal --algo s2ac-phi --preset demo --out runs/demo
+	$(BIN)/s2ac evaluate runs/demo --episodes 200 --picture runs/demo/trajectories.png
 
 test: setup-dev
 	$(BIN)/python -m pytest -n 2 -m "not slow"

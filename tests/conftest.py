@@ -1,15 +1,20 @@
 """Strict JAX for every test, and float64 for the tests that ask for it."""
 
 import os
+from pathlib import Path
 
 # Two test workers on two cores: a thread each keeps XLA from fighting over them.
 os.environ.setdefault("NPROC", "1")
 os.environ.setdefault("MPLBACKEND", "Agg")
+os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=1")  # compiles faster
 
 import jax
 import pytest
 
 jax.config.update("jax_numpy_rank_promotion", "raise")
+# A resumed run compiles what the first one did: most of the suite's time is compilation.
+jax.config.update("jax_compilation_cache_dir", str(Path(__file__).parents[1] / ".pytest_cache" / "jax"))
+jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.5)
 
 
 @pytest.fixture

@@ -30,7 +30,9 @@ def make_probe():
         wanted = jnp.zeros(9).at[ACTION].set(0.5).at[LEFT].set(-0.4).at[RIGHT].set(0.4)[place]
         chosen = -((action[0] - wanted) ** 2)
         reward = jnp.select(
-            [place == FIRST, place == MINUS, (place == ACTION) | (place == LEFT) | (place == RIGHT)], [0.0, -1.0, chosen], 1.0
+            [place == FIRST, place == MINUS, (place == ACTION) | (place == LEFT) | (place == RIGHT)],
+            [0.0, -1.0, chosen],
+            1.0,
         )
         goes_on = (place == FIRST) | (place == CLOCK)
         time = time + 1

@@ -122,7 +122,9 @@ def test_critic_loss_has_no_hidden_broadcast():
 
 def test_min_value_takes_the_smaller_critic():
     critic = jax.vmap(lambda k: init_critic(k, 3, 2, (8,)))(jax.random.split(jax.random.key(0), 2))
-    shifted = critic._replace(rest=tuple(layer._replace(bias=layer.bias.at[1].add(100.0)) for layer in critic.rest[-1:]))
+    shifted = critic._replace(
+        rest=tuple(layer._replace(bias=layer.bias.at[1].add(100.0)) for layer in critic.rest[-1:])
+    )
     observation, action = jnp.ones(3), jnp.ones(2)
     first = Critic(*jax.tree.map(lambda leaf: leaf[0], tuple(shifted)))
     expected = critic_value(first, observe(first, observation), action, "relu")
@@ -244,10 +246,12 @@ def test_particles_of_s2ac_find_the_maximum_entropy_policy():
     the squash and divided by α; without either, the mean is elsewhere."""
     spec = EnvSpec(1, (-2.0,), (2.0,))
     for alpha in (0.1, 1.0):
-        config = S2acConfig(start="fixed", num_steps=500, num_particles=20, step_size=0.1 * alpha, form="paper", bandwidth=0.5)
+        config = S2acConfig(
+            start="fixed", num_steps=500, num_particles=20, step_size=0.1 * alpha, form="paper", bandwidth=0.5
+        )
         actor = make_svgd_actor(spec, config)
         q = lambda a: -jnp.sum((a - 0.8) ** 2)  # noqa: E731
-        sample = jax.jit(lambda k, a=actor, al=alpha: a.sample(k, (), jnp.zeros(1), q, jnp.array(al)))
+        sample = jax.jit(lambda k, a=actor, al=alpha, q=q: a.sample(k, (), jnp.zeros(1), q, jnp.array(al)))
         target = policy_target(box_of(spec), q, jnp.array(alpha))
         grid = jnp.linspace(-8, 8, 4001)[:, None]
         weight = jax.nn.softmax(jax.vmap(target)(grid))
@@ -257,9 +261,9 @@ def test_particles_of_s2ac_find_the_maximum_entropy_policy():
 
 
 def test_unknown_names_are_refused():
-    with pytest.raises(InvalidArgument, match="flow = 'radail'.*did you mean 'radial'"):
+    with pytest.raises(InvalidArgument, match=r"flow = 'radail'.*did you mean 'radial'"):
         make_sac_nf(SPEC, SacNfConfig(flow="radail"))
-    with pytest.raises(InvalidArgument, match="form = 'tracr'.*did you mean 'tracer'"):
+    with pytest.raises(InvalidArgument, match=r"form = 'tracr'.*did you mean 'tracer'"):
         make_s2ac(SPEC, S2acConfig(form="tracr"))
     with pytest.raises(InvalidArgument, match="start = 'random'"):
         make_s2ac(SPEC, S2acConfig(start="random"))

@@ -6,8 +6,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from probes import BEST, CLOCK, DISCOUNT, FIRST, VALUES, make_probe
 
+from probes import BEST, CLOCK, DISCOUNT, FIRST, VALUES, make_probe
 from s2ac.algorithms import ALGORITHMS
 from s2ac.algorithms.maxent import min_value
 from s2ac.networks import mlp

@@ -6,10 +6,9 @@ step size under `vmap`) passes unseen, since its number does not exist yet.
 
 import difflib
 import math
+import sys
 from collections.abc import Collection
 from typing import Any
-
-import jax
 
 
 class S2acError(Exception):
@@ -30,7 +29,8 @@ class Diverged(S2acError, ArithmeticError):
 
 def is_known(value: Any) -> bool:
     """Whether `value` is a number now, rather than a traced placeholder."""
-    return not isinstance(value, jax.core.Tracer)
+    jax = sys.modules.get("jax")  # not imported here, so that the command line's help does not wait for it
+    return jax is None or not isinstance(value, jax.core.Tracer)
 
 
 def check_positive(name: str, value: Any) -> None:

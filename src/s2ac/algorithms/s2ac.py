@@ -43,7 +43,10 @@ class S2acConfig(SacConfig):
     """L, SVGD steps."""
 
     step_size: float = 0.1
-    """ε, for a velocity in units of the log-density; the paper's ε is this divided by α."""
+    """ε, for a velocity in units of the log-density."""
+
+    scale_step_by_alpha: bool = False
+    """Multiply ε by α: the paper's velocity is α times ours."""
 
     bandwidth: float | None = None
     """The kernel's standard deviation; if not given, σ² = bandwidth_factor · mean squared distance."""
@@ -79,12 +82,12 @@ class S2acConfig(SacConfig):
     """Also train f_ψ(s, z), for use at test time (φ,θ,ψ)."""
 
 
-def make_sampler(config: S2acConfig) -> Sampler:
-    """The config's SVGD sampler."""
+def make_sampler(config: S2acConfig, alpha: Array | float = 1.0) -> Sampler:
+    """The config's SVGD sampler; `alpha` matters only to `scale_step_by_alpha`."""
     rule = mean(config.bandwidth_factor) if config.bandwidth is None else as_rule(config.bandwidth)
     tracer = FORMS[config.form].tracer
     return make_svgd(
-        config.step_size,
+        config.step_size * alpha if config.scale_step_by_alpha else config.step_size,
         rule,
         config.form,
         config.density,
@@ -105,8 +108,9 @@ def make_svgd_actor(spec: EnvSpec, config: S2acConfig) -> Actor:
     check_name("form", config.form, FORMS)
     check_name("start", config.start, ("learned", "fixed"))
     box = box_of(spec)
-    sampler = make_sampler(config) if config.num_steps else None
-    drawn = config.num_particles * (2 if sampler and FORMS[config.form].tracer else 1)
+    if config.num_steps:
+        make_sampler(config)  # refuses bad settings now, not in the first update
+    drawn = config.num_particles * (2 if config.num_steps and FORMS[config.form].tracer else 1)
 
     def start_of(params: Params, observation: Array) -> Gaussian:
         if config.start == "learned":
@@ -119,7 +123,8 @@ def make_svgd_actor(spec: EnvSpec, config: S2acConfig) -> Actor:
         particles = law.sample(key_start, drawn)
         log_density = jax.vmap(law.log_density)(particles)
         metrics = {"entropy_start": -jnp.mean(log_density)}
-        if sampler:
+        if config.num_steps:
+            sampler = make_sampler(config, alpha)
             state = sampler.init(particles, log_density)
             target = policy_target(box, q, alpha)
             state, info = run(sampler, key_run, state, target, config.num_steps)

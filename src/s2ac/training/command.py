@@ -1,0 +1,99 @@
+"""The commands `train` and `evaluate`, behind the command line."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import tyro
+
+from s2ac.algorithms import ALGORITHMS
+from s2ac.checks import InvalidArgument, S2acError, check_count, check_name
+from s2ac.envs.multigoal import THREE_GOALS
+from s2ac.presets import fields_of
+from s2ac.training.trainer import RunConfig, open_run, start, train
+
+
+def parse_train(arguments: list[str], algo: str, preset: str, resume: str | None) -> Callable[[], None]:
+    """The training that the arguments describe: the run's fields and the algorithm's, side by side."""
+    if resume is not None:
+        if len([a for a in arguments if not a.startswith("--resume")]) > 1:
+            raise InvalidArgument("--resume goes alone: the run's own settings are used")
+        return lambda: _resume(Path(resume))
+    check_name("algo", algo, ALGORITHMS)
+    default = ALGORITHMS[algo].config
+    default = replace(default, **fields_of(preset, "algorithm", default))
+    default_run = RunConfig(**fields_of(preset, "run", RunConfig))
+
+    @dataclass(frozen=True)
+    class Command:
+        """Train seeds of an algorithm on an environment; Ctrl-C saves and says how to resume."""
+
+        env: tyro.conf.Positional[str]
+        """The environment: multigoal or multigoal-far."""
+
+        algo: str = "s2ac"
+        """The algorithm."""
+
+        out: str | None = None
+        """The run's directory. Default: runs/ENV-ALGO."""
+
+        preset: str = "default"
+        """Named settings to start from: default, paper, paper-mujoco or demo."""
+
+        run: RunConfig = default_run
+        algorithm: type(default) = default  # type: ignore[valid-type]
+
+    command = tyro.cli(Command, args=arguments, prog="s2ac train", config=(tyro.conf.OmitArgPrefixes,))
+    return lambda: _start(command)
+
+
+def _start(command: Any) -> None:
+    directory = Path(command.out or f"runs/{command.env}-{command.algo}")
+    run = start(directory, command.env, command.algo, command.algorithm, command.run)
+    if train(run):
+        print(f"done: {directory}; look with: s2ac evaluate {directory}")
+
+
+def _resume(directory: Path) -> None:
+    run, complaints = open_run(directory)
+    for complaint in complaints:
+        print(f"note: {complaint}", flush=True)
+    print(f"resumed at step {run.env_step} of {int(run.config.steps)}", flush=True)
+    if train(run):
+        print(f"done: {directory}; look with: s2ac evaluate {directory}")
+
+
+def run_evaluate(directory: Path, episodes: int, rules: tuple[str, ...], picture: str | None) -> None:
+    """Play with a run's newest checkpoint: a line per seed and rule, and for multigoal the share of each goal."""
+    check_count("episodes", episodes, 1)
+    run, complaints = open_run(directory)
+    for rule in rules:
+        check_name("select", rule, run.algorithm.rules)
+    for complaint in complaints:
+        print(f"note: {complaint}")
+    played = {rule: run.play(rule, episodes) for rule in rules}
+    for rule, result in played.items():
+        for index in range(run.config.seeds):
+            total = result.total[index]
+            goals = ""
+            if run.about["env"].startswith("multigoal"):
+                shares = goal_shares(np.asarray(result.observation[index, :, -1]))
+                goals = ", goals " + " ".join(f"{share:.2f}" for share in shares)
+            seed = run.config.first_seed + index
+            print(f"{rule}, seed {seed}: return {total.mean():.2f} ± {total.std():.2f} over {episodes} episodes{goals}")
+    if picture:
+        if not run.about["env"].startswith("multigoal"):
+            raise S2acError(f"--picture draws multigoal only, not {run.about['env']}")
+        from s2ac.studies.multigoal_figures import draw_trajectories
+
+        rule = rules[0]
+        draw_trajectories(np.asarray(played[rule].observation), f"{run.about['algo']}, {rule}", Path(picture))
+        print(f"picture: {picture}")
+
+
+def goal_shares(ends: np.ndarray, radius: float = 0.5) -> np.ndarray:
+    """Share of the episodes `[E, 2]` that ended within each goal."""
+    distances = np.linalg.norm(ends[:, None] - np.array(THREE_GOALS)[None], axis=-1)
+    return (distances <= radius + 1e-6).mean(axis=0)

@@ -1,0 +1,40 @@
+"""A run's records: one JSON line each, appended in a single write and cut back on resume."""
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from s2ac.training.checkpoint import DiskError
+
+
+class Records:
+    """`metrics.jsonl` of a run."""
+
+    def __init__(self, path: Path, offset: int) -> None:
+        """Open at `offset` bytes, as a checkpoint remembers them; what a crash left beyond is cut off."""
+        self.path = path
+        with path.open("ab") as file:
+            file.truncate(offset)
+
+    def add(self, rows: list[dict[str, Any]]) -> None:
+        """Append rows."""
+        data = "".join(json.dumps(row) + "\n" for row in rows).encode()
+        try:
+            handle = os.open(self.path, os.O_WRONLY | os.O_APPEND)
+            try:
+                os.write(handle, data)
+            finally:
+                os.close(handle)
+        except OSError as error:
+            raise DiskError(f"cannot write {self.path}: {error.strerror}") from error
+
+    def offset(self) -> int:
+        """The file's size, for the checkpoint."""
+        return self.path.stat().st_size
+
+
+def read_records(path: Path) -> list[dict[str, Any]]:
+    """All whole lines; a half-written last line is left out."""
+    lines = path.read_text(encoding="utf-8").split("\n")
+    return [json.loads(line) for line in lines[:-1]]

@@ -1,0 +1,349 @@
+"""The trainer: chunks of training, and between them records, evaluation, checkpoints and signals.
+
+    RUN/run.json        what was asked for: environment, algorithm, seeds, every number
+    RUN/metrics.jsonl   one line per seed and chunk, and one per seed, evaluation and rule
+    RUN/checkpoints, RUN/replay, RUN/lock
+
+A run stopped at any moment and resumed gives the same numbers, bit for bit, as one never stopped, on the same machine and
+versions: keys come from the seed and the iteration, and the checkpoint holds the rest.
+"""
+
+import dataclasses
+import json
+import os
+import platform
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import jax
+import jaxlib
+import numpy as np
+from tqdm import tqdm
+
+import s2ac
+from s2ac.algorithms import ALGORITHMS, Algorithm
+from s2ac.checks import Diverged, InvalidArgument, S2acError, check_count, check_name
+from s2ac.envs.base import JaxEnv
+from s2ac.envs.multigoal import MultigoalConfig, make_multigoal
+from s2ac.training import checkpoint
+from s2ac.training.device import Episodes, LoopConfig, LoopState, evaluate, init_loop, train_chunk, warm_up
+from s2ac.training.lock import lock
+from s2ac.training.records import Records
+from s2ac.types import Transition
+
+ENVS: dict[str, Callable[[], JaxEnv]] = {
+    "multigoal": make_multigoal,
+    "multigoal-far": lambda: make_multigoal(MultigoalConfig(goal_reward=300.0)),
+}
+
+
+@dataclass(frozen=True)
+class RunConfig:
+    """What a run does, apart from its algorithm's own numbers."""
+
+    seeds: int = 1
+    """How many seeds to train, all in one compiled call."""
+
+    first_seed: int = 0
+    """The first of them; the others follow."""
+
+    steps: float = 100_000
+    """Environment steps of each seed."""
+
+    num_envs: int = 4
+    """Environments per seed."""
+
+    horizon: int = 1
+    """Steps of each environment between two rounds of updates."""
+
+    num_updates: int = 1
+    """Updates per round."""
+
+    batch_size: int = 256
+    """Transitions per update."""
+
+    capacity: int = 100_000
+    """Transitions that the replay keeps, per seed."""
+
+    warmup_steps: int = 1_000
+    """Environment steps of uniform actions before the first update."""
+
+    log_every: int = 2_000
+    """Environment steps between two records; also the length of a compiled chunk."""
+
+    evaluate_every: int = 10_000
+    """Environment steps between two evaluations."""
+
+    episodes: int = 20
+    """Episodes per evaluation, on seeds of their own."""
+
+    select: tuple[str, ...] = ("sample",)
+    """Selection rules to evaluate."""
+
+    checkpoint_every: int = 10_000
+    """Environment steps between two checkpoints."""
+
+    def check(self) -> None:
+        """Refuse numbers out of range."""
+        for field in dataclasses.fields(self):
+            value = getattr(self, field.name)
+            if field.name == "steps":
+                if not (isinstance(value, int | float) and value >= 1):
+                    raise InvalidArgument(f"steps = {value!r}: must be at least 1")
+            elif field.name != "select":
+                check_count(field.name, value, 0 if field.name in ("first_seed", "warmup_steps") else 1)
+
+    def loop(self) -> LoopConfig:
+        """The part that the compiled loop sees."""
+        return LoopConfig(
+            self.num_envs, self.horizon, self.num_updates, self.batch_size, self.capacity, self.warmup_steps
+        )
+
+
+class Run:
+    """A run in a directory: its parts, its state, and how far it is."""
+
+    def __init__(self, directory: Path, env_name: str, algo: str, algorithm_config: Any, config: RunConfig) -> None:
+        config.check()
+        check_name("env", env_name, ENVS)
+        check_name("algo", algo, ALGORITHMS)
+        self.directory, self.config = directory, config
+        self.about: dict[str, Any] = {
+            "env": env_name,
+            "algo": algo,
+            "algorithm": dataclasses.asdict(algorithm_config),
+            "run": dataclasses.asdict(config),
+        }
+        self.env = ENVS[env_name]()
+        self.algorithm: Algorithm = ALGORITHMS[algo].make(self.env.spec, algorithm_config)
+        for rule in config.select:
+            check_name("select", rule, self.algorithm.rules)
+        loop = config.loop()
+        seeds = np.arange(config.first_seed, config.first_seed + config.seeds)
+        self.keys = jax.vmap(jax.random.key)(seeds)
+        self.steps_per_round = loop.num_envs * loop.horizon
+        # Chunks of equal length, so that one compilation serves all and the last one ends at `steps`.
+        rounds = max(1, -(-(int(config.steps) - config.warmup_steps) // self.steps_per_round))
+        chunks = max(1, -(-rounds * self.steps_per_round // config.log_every))
+        self.rounds_per_chunk = -(-rounds // chunks)
+        over = lambda function: jax.jit(jax.vmap(function), donate_argnums=1)  # noqa: E731
+        self._init = jax.jit(jax.vmap(lambda key: init_loop(key, self.algorithm, self.env, loop)))
+        self._warm_up = over(lambda key, state: warm_up(key, state, self.algorithm, self.env, loop))
+        self._chunk = over(
+            lambda key, state: train_chunk(key, state, self.algorithm, self.env, loop, self.rounds_per_chunk)
+        )
+        self._evaluate = jax.jit(
+            lambda keys, states, rule, num: jax.vmap(
+                lambda key, state: evaluate(key, state, self.algorithm, self.env, rule, num)
+            )(keys, states),
+            static_argnums=(2, 3),
+        )
+        self.state: LoopState = self._init(self.keys)
+        self.env_step = 0
+        self.records: Records | None = None
+
+    def play(self, rule: str, episodes: int) -> Episodes:
+        """Evaluation episodes of every seed, `[S, E, …]`."""
+        return jax.device_get(self._evaluate(self.keys, self.state.algorithm, rule, episodes))
+
+    def advance(self) -> list[dict[str, Any]]:
+        """One chunk (the warm-up first); the records of every seed. Divergence is an error before anything is saved."""
+        if self.env_step == 0:
+            self.state = self._warm_up(self.keys, self.state)
+            self.env_step = int(self.state.iteration[0]) * self.config.num_envs
+        started = time.perf_counter()
+        self.state, metrics = self._chunk(self.keys, self.state)
+        metrics = jax.device_get(metrics)
+        seconds = time.perf_counter() - started
+        self.env_step += self.rounds_per_chunk * self.steps_per_round
+        for name, values in metrics.items():
+            if not np.isfinite(values).all():
+                seed = self.config.first_seed + int(np.argmin(np.isfinite(values)))
+                raise Diverged(
+                    f"{name} of seed {seed} is not finite after {self.env_step} steps; the last checkpoint is good"
+                )
+        speed = self.config.seeds * self.rounds_per_chunk * self.steps_per_round / seconds
+        return [
+            {
+                "kind": "train",
+                "seed": self.config.first_seed + index,
+                "env_step": self.env_step,
+                **{name: float(values[index]) for name, values in metrics.items()},
+                "wall_steps_per_second": round(speed, 1),
+            }
+            for index in range(self.config.seeds)
+        ]
+
+    def evaluation(self) -> list[dict[str, Any]]:
+        """Records of an evaluation by every rule asked for."""
+        rows = []
+        for rule in self.config.select:
+            played = self.play(rule, self.config.episodes)
+            for index in range(self.config.seeds):
+                rows.append(
+                    {
+                        "kind": "evaluation",
+                        "seed": self.config.first_seed + index,
+                        "env_step": self.env_step,
+                        "rule": rule,
+                        "return": float(played.total[index].mean()),
+                        "returns": [round(float(value), 4) for value in played.total[index]],
+                        "length": float(played.length[index].mean()),
+                    }
+                )
+        return rows
+
+    def save(self) -> None:
+        """Write a checkpoint of everything."""
+        added = int(self.state.replay.added[0])
+        capacity = self.config.capacity
+        begin = max(checkpoint.saved_rows(self.directory), added - capacity)
+        index = np.arange(begin, added) % capacity
+        data = jax.device_get(self.state.replay.data)
+        rows = {name: np.array(field[:, index], order="C") for name, field in data._asdict().items()}
+        facts = {
+            "about": self.about,
+            "metrics_offset": self.records.offset() if self.records else 0,
+            "fingerprint": fingerprint(),
+        }
+        checkpoint.save_checkpoint(self.directory, self.env_step, self._small(), facts, rows, added, capacity)
+
+    def _small(self) -> Any:
+        """The state without the replay's rows, which are saved apart."""
+        return {**self.state._asdict(), "replay": self.state.replay.added}
+
+    def restore(self) -> list[str]:
+        """Take up the newest good checkpoint; what there is to say about it."""
+        manifest, arrays, segments, complaints = checkpoint.load_latest(self.directory)
+        if manifest["facts"]["about"] != json.loads(json.dumps(self.about)):
+            raise checkpoint.DamagedCheckpoint(
+                f"{self.directory}: the checkpoint is not of the run that run.json describes"
+            )
+        restored = checkpoint.arrays_to_tree(self._small(), arrays)
+        data = jax.tree.map(lambda field: np.array(field), jax.device_get(self.state.replay.data))
+        added = int(manifest["added"])
+        for first, rows in segments:
+            num = rows["reward"].shape[1]
+            index = np.arange(first, first + num)
+            index = index[(index >= added - self.config.capacity) & (index < added)]
+            for name, field in data._asdict().items():
+                field[:, index % self.config.capacity] = rows[name][:, index - first]
+        replay = self.state.replay._replace(data=Transition(*data), added=restored.pop("replay"))
+        self.state = jax.device_put(LoopState(replay=replay, **restored))
+        checkpoint.drop_rows_after(self.directory, added)
+        self.env_step = int(manifest["step"])
+        self.records = Records(self.directory / "metrics.jsonl", int(manifest["facts"]["metrics_offset"]))
+        now, then = fingerprint(), manifest["facts"]["fingerprint"]
+        changed = [f"{name} was {then.get(name)}, is {now[name]}" for name in now if now[name] != then.get(name)]
+        if changed:
+            complaints.append("the resumed run is valid but not bit-identical: " + "; ".join(changed))
+        return complaints
+
+
+def fingerprint() -> dict[str, str]:
+    """What bit-identity depends on."""
+    return {
+        "s2ac": s2ac.__version__,
+        "jax": jax.__version__,
+        "jaxlib": jaxlib.__version__,
+        "numpy": np.__version__,
+        "machine": platform.machine(),
+        "device": jax.devices()[0].device_kind,
+        "NPROC": os.environ.get("NPROC", ""),
+        "XLA_FLAGS": os.environ.get("XLA_FLAGS", ""),
+    }
+
+
+class Stop:
+    """Set by the first SIGINT or SIGTERM; a second one ends the process at once."""
+
+    asked = False
+
+
+@contextmanager
+def signals() -> Iterator[Stop]:
+    """Turn the first signal into a request to stop after the chunk."""
+    stop = Stop()
+
+    def handle(number: int, frame: Any) -> None:
+        stop.asked = True
+        for which in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(which, signal.SIG_DFL)
+
+    before = {which: signal.signal(which, handle) for which in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield stop
+    finally:
+        for which, old in before.items():
+            signal.signal(which, old)
+
+
+def start(directory: Path, env: str, algo: str, algorithm_config: Any, config: RunConfig) -> Run:
+    """A new run; its directory must not hold one."""
+    run = Run(directory, env, algo, algorithm_config, config)  # refuses bad settings before any file is made
+    if (directory / "run.json").exists():
+        raise InvalidArgument(
+            f"out = {str(directory)!r} holds a run already: resume it with `s2ac train --resume {directory}`"
+        )
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        (directory / "run.json").write_text(json.dumps(run.about, indent=2) + "\n", encoding="utf-8")
+    except OSError as error:
+        raise checkpoint.DiskError(f"cannot write to {directory}: {error.strerror}") from error
+    run.records = Records(directory / "metrics.jsonl", 0)
+    return run
+
+
+def open_run(directory: Path) -> tuple[Run, list[str]]:
+    """A run from its directory, at its newest good checkpoint."""
+    try:
+        about = json.loads((directory / "run.json").read_text(encoding="utf-8"))
+        entry = ALGORITHMS[about["algo"]]
+        tupled = {
+            name: tuple(value) if isinstance(value, list) else value for name, value in about["algorithm"].items()
+        }
+        algorithm_config = dataclasses.replace(entry.config, **tupled)
+        config = RunConfig(**{**about["run"], "select": tuple(about["run"]["select"])})
+    except OSError as error:
+        raise S2acError(f"{directory} is not a run: {error.strerror} (run.json)") from error
+    except (ValueError, KeyError, TypeError) as error:
+        raise S2acError(f"{directory}/run.json is damaged: {error}") from error
+    run = Run(directory, about["env"], about["algo"], algorithm_config, config)
+    return run, run.restore()
+
+
+def train(run: Run) -> bool:
+    """Train until the run's steps are done or a signal asks to stop; whether it is done. Ends with a checkpoint."""
+    config, total = run.config, int(run.config.steps)
+    assert run.records is not None
+
+    def due(every: int, before: int) -> bool:
+        return before // every != run.env_step // every
+
+    bar = tqdm(total=total, initial=min(run.env_step, total), unit="step", disable=not sys.stderr.isatty())
+    with signals() as stop, lock(run.directory), bar:
+        while run.env_step < total and not stop.asked:
+            before = run.env_step
+            rows = run.advance()
+            run.records.add(rows)
+            if due(config.evaluate_every, before) or run.env_step >= total:
+                run.records.add(run.evaluation())
+            if due(config.checkpoint_every, before) or run.env_step >= total or stop.asked:
+                run.save()
+            mean_return = float(np.mean([row["return"] for row in rows]))
+            bar.update(run.env_step - before)
+            bar.set_postfix({"return": f"{mean_return:.1f}"})
+            if bar.disable:
+                print(
+                    f"step {run.env_step} of {total}: return {mean_return:.1f}, {rows[0]['wall_steps_per_second']:.0f} steps/s",
+                    flush=True,
+                )
+    if run.env_step < total:
+        print(f"stopped at step {run.env_step}; resume with: s2ac train --resume {run.directory}", flush=True)
+    return run.env_step >= total

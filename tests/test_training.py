@@ -1,0 +1,390 @@
+"""The compiled loop, the trainer, checkpoints and the command line."""
+
+import hashlib
+import json
+import os
+import random
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from probes import make_counter
+from s2ac import replay as buffer
+from s2ac.algorithms.sac import SacConfig, make_sac
+from s2ac.cli import main
+from s2ac.envs.multigoal import WALL, MultigoalConfig, MultigoalState, crosses, make_multigoal, move
+from s2ac.training import checkpoint
+from s2ac.training.checkpoint import DamagedCheckpoint, load_latest, save_checkpoint
+from s2ac.training.device import LoopConfig, evaluate, init_loop, train_chunk, warm_up
+from s2ac.training.lock import RunInUse, lock
+from s2ac.training.trainer import open_run
+from s2ac.types import EnvSpec, Transition
+
+TINY = ["--hidden", "8", "--batch-size", "8", "--num-envs", "2", "--warmup-steps", "20", "--log-every", "40",
+        "--evaluate-every", "80", "--checkpoint-every", "40", "--episodes", "2", "--capacity", "100"]  # fmt: skip
+
+
+def rows(values):
+    values = jnp.asarray(values, jnp.float32)
+    return Transition(values[:, None], values[:, None], values, 0 * values, 0 * values, values[:, None])
+
+
+def test_replay_keeps_the_last_rows_and_samples_only_written_ones():
+    replay = buffer.init_replay(EnvSpec(1, (-1.0,), (1.0,)), 7)
+    replay = buffer.add(replay, rows([0, 1, 2]))
+    assert set(np.asarray(buffer.sample(jax.random.key(0), replay, 200).reward)) == {0.0, 1.0, 2.0}
+    for begin in range(3, 23, 4):
+        replay = buffer.add(replay, rows(range(begin, begin + 4)))
+    assert sorted(np.asarray(replay.data.reward)) == list(range(16, 23))
+    counts = np.bincount(np.asarray(buffer.sample(jax.random.key(1), replay, 7000).reward, int))[16:]
+    assert ((counts - 1000) ** 2 / 1000).sum() < 30
+
+
+def test_every_stored_pair_stays_in_its_episode():
+    """Observation is (episode, time): the successor has the same episode and one more step, reset rows never appear."""
+    env, config = make_counter(), LoopConfig(num_envs=3, capacity=200, warmup_steps=90)
+    algorithm = make_sac(env.spec, SacConfig(hidden=(4,)))
+    key = jax.random.key(0)
+    loop = jax.jit(lambda: warm_up(key, init_loop(key, algorithm, env, config), algorithm, env, config))()
+    data = jax.tree.map(lambda field: field[: int(loop.replay.added)], loop.replay.data)
+    assert int(loop.replay.added) == 90
+    np.testing.assert_array_equal(data.next_observation[:, 0], data.observation[:, 0])
+    np.testing.assert_array_equal(data.next_observation[:, 1], data.observation[:, 1] + 1)
+    np.testing.assert_array_equal(data.terminated, data.next_observation[:, 1] == 3)
+    assert len(np.unique(data.observation[:, 0])) >= 30  # every episode starts anew
+    uniform = np.asarray(data.action[:, 0])
+    assert abs(uniform.mean()) < 0.25
+    assert abs(uniform.std() - 3**-0.5) < 0.1
+
+
+def test_multigoal_dynamics_and_endings():
+    env = make_multigoal(MultigoalConfig(start=(4.0, 0.0), max_steps=3))
+    state, _ = env.reset(jax.random.key(0))
+    state, step = env.step(jax.random.key(0), state, jnp.array([0.6, 0.0]))
+    assert (bool(step.terminated), bool(step.truncated)) == (True, False)
+    np.testing.assert_allclose(step.reward, 10 - 30 * 0.36 - 0.16, rtol=1e-5)
+    # Reaching the goal on the last allowed step is a termination, not a truncation.
+    late = MultigoalState(jnp.array([4.0, 0.0]), jnp.array(2))
+    _, step = env.step(jax.random.key(0), late, jnp.array([0.6, 0.0]))
+    assert (bool(step.terminated), bool(step.truncated)) == (True, False)
+    _, step = env.step(jax.random.key(0), late, jnp.array([0.0, 0.1]))
+    assert (bool(step.terminated), bool(step.truncated)) == (False, True)
+    edge = MultigoalState(jnp.array([6.9, -6.9]), jnp.array(0))
+    state, _ = env.step(jax.random.key(0), edge, jnp.array([1.0, -1.0]))
+    np.testing.assert_allclose(state.position, [7.0, -7.0])
+
+
+def test_wall_stops_what_crosses_it():
+    config = MultigoalConfig(wall=WALL)
+    inside, across = jnp.array([-0.9, 0.7]), jnp.array([-0.4, 0.6])
+    assert bool(crosses(config, jnp.array([-0.7, 0.9]), jnp.array([-1.2, 1.3])))
+    np.testing.assert_allclose(move(config, jnp.array([-0.7, 0.9]), jnp.array([-0.5, 0.4])), [-0.7, 0.9], rtol=1e-6)
+    assert not bool(crosses(config, inside, inside + 0.1 * across))
+    assert not bool(crosses(config, jnp.array([1.0, 0.0]), jnp.array([2.0, 2.0])))
+
+
+def test_a_seed_in_a_batch_matches_the_seed_alone_and_is_traced_once():
+    """200 updates on multigoal: the returns of evaluation agree to 1e-5."""
+    env, config = make_multigoal(), LoopConfig(num_envs=2, batch_size=16, capacity=500, warmup_steps=50)
+    algorithm = make_sac(env.spec, SacConfig(hidden=(8,), discount=0.8))
+    traces = []
+
+    def one(key):
+        traces.append(key)
+        loop = warm_up(key, init_loop(key, algorithm, env, config), algorithm, env, config)
+        loop, _ = train_chunk(key, loop, algorithm, env, config, 200)
+        return evaluate(key, loop.algorithm, algorithm, env, "sample", 4).total
+
+    keys = jax.vmap(jax.random.key)(jnp.arange(3))
+    together = jax.jit(jax.vmap(one))
+    batch = together(keys)
+    np.testing.assert_array_equal(batch, together(keys))
+    assert len(traces) == 1
+    np.testing.assert_allclose(jax.jit(one)(keys[1]), batch[1], rtol=1e-5)
+    assert not np.allclose(batch[0], batch[1])
+
+
+def test_evaluation_counts_every_episode_once():
+    env = make_counter(length=4)
+    algorithm = make_sac(env.spec, SacConfig(hidden=(4,)))
+    played = evaluate(jax.random.key(0), algorithm.init(jax.random.key(1)), algorithm, env, "sample", 6)
+    np.testing.assert_array_equal(played.total, 4.0)
+    np.testing.assert_array_equal(played.length, 4)
+    assert len(np.unique(played.observation[:, 0, 0])) == 6
+
+
+# --- Checkpoints ---------------------------------------------------------------------------------------------
+
+
+def small_run(directory, steps=(1, 2)):
+    tree = {"weight": np.arange(12.0).reshape(3, 4), "count": np.array(7)}
+    for step in steps:
+        new = {"reward": np.full((1, 5), float(step))}
+        save_checkpoint(directory, step, {**tree, "weight": tree["weight"] * step}, {"note": step}, new, 5 * step, 100)
+    return tree
+
+
+def test_checkpoint_round_trip(tmp_path):
+    small_run(tmp_path)
+    manifest, arrays, segments, complaints = load_latest(tmp_path)
+    assert (manifest["step"], manifest["facts"], complaints) == (2, {"note": 2}, [])
+    np.testing.assert_array_equal(arrays["['weight']"], np.arange(12.0).reshape(3, 4) * 2)
+    assert [first for first, _ in segments] == [0, 5]
+    assert arrays["['count']"].shape == ()
+
+
+def test_only_three_checkpoints_and_their_rows_are_kept(tmp_path):
+    small_run(tmp_path, steps=range(1, 30))
+    assert sorted(p.name for p in (tmp_path / "checkpoints").iterdir()) == [f"step_{s:012d}" for s in (27, 28, 29)]
+    segments = load_latest(tmp_path)[2]
+    assert segments[0][0] <= 145 - 100
+    assert len(list((tmp_path / "replay").iterdir())) <= 24
+
+
+def test_no_corruption_loads_silently(tmp_path):
+    """2,000 bit flips, truncations, zeroed blocks and removals: the older state or an error, never a wrong one."""
+    small_run(tmp_path / "run")
+    good = {}
+    for step in (1, 2):
+        _, arrays, segments = checkpoint.load_checkpoint(tmp_path / "run" / "checkpoints" / f"step_{step:012d}")
+        good[step] = (arrays["['weight']"].tobytes(), [r["reward"].tobytes() for _, r in segments])
+    files = sorted(path for path in (tmp_path / "run").rglob("*") if path.is_file())
+    generator = random.Random(0)
+    fallen_back = failed = 0
+    for _ in range(2000):
+        path = generator.choice(files)
+        data = path.read_bytes()
+        kind = generator.choice(["flip", "flip", "flip", "cut", "zero", "remove"])
+        position = generator.randrange(len(data))
+        if kind == "flip":
+            damaged = bytearray(data)
+            damaged[position] ^= 1 << generator.randrange(8)
+            path.write_bytes(damaged)
+        elif kind == "cut":
+            path.write_bytes(data[:position])
+        elif kind == "zero":
+            path.write_bytes(data[:position] + bytes(min(16, len(data) - position)) + data[position + 16 :])
+        else:
+            path.unlink()
+        try:
+            manifest, arrays, segments, complaints = load_latest(tmp_path / "run")
+        except DamagedCheckpoint as error:
+            assert path.name in str(error)  # noqa: PT017
+            failed += 1
+        else:
+            loaded = (arrays["['weight']"].tobytes(), [r["reward"].tobytes() for _, r in segments])
+            assert loaded == good[manifest["step"]]
+            fallen_back += manifest["step"] == 1
+            assert bool(complaints) == (manifest["step"] == 1)
+        path.write_bytes(data)
+    assert fallen_back > 300
+    assert failed > 100  # the rows that both need
+
+
+def test_a_crash_between_any_two_writes_leaves_a_loadable_run(tmp_path, monkeypatch):
+    """Stop the writer at each file, sync and rename: the newest checkpoint loads as the old or the new one, whole."""
+    calls = {"left": 10**9}
+
+    class Crash(BaseException):
+        pass
+
+    def counted(function):
+        def wrapper(*arguments, **keywords):
+            if calls["left"] == 0:
+                raise Crash
+            calls["left"] -= 1
+            return function(*arguments, **keywords)
+
+        return wrapper
+
+    monkeypatch.setattr(checkpoint, "_write", counted(checkpoint._write))
+    monkeypatch.setattr(checkpoint, "_sync", counted(checkpoint._sync))
+    monkeypatch.setattr(Path, "rename", counted(Path.rename))
+    for left in range(12):
+        run = tmp_path / str(left)
+        calls["left"] = 10**9
+        small_run(run, steps=(1, 2, 3, 4))
+        calls["left"] = left
+        try:
+            small_run(run, steps=(5,))
+            finished = True
+        except Crash:
+            finished = False
+        calls["left"] = 10**9
+        manifest, arrays, segments, complaints = load_latest(run)
+        assert manifest["step"] in ((5,) if finished else (4, 5))
+        assert not complaints
+        np.testing.assert_array_equal(arrays["['weight']"], np.arange(12.0).reshape(3, 4) * manifest["step"])
+        assert sum(r["reward"].shape[1] for _, r in segments) == 5 * manifest["step"]
+        small_run(run, steps=(6,))  # and the next save works
+        assert load_latest(run)[0]["step"] == 6
+    assert finished
+
+
+def test_full_disk_is_named_and_loses_nothing(tmp_path, capsys):
+    small_run(tmp_path)
+
+    def full(path, data):
+        raise OSError(28, "No space left on device")
+
+    original = checkpoint._write
+    checkpoint._write = full
+    try:
+        with pytest.raises(checkpoint.DiskError, match="step 3: No space left on device; the earlier ones are intact"):
+            small_run(tmp_path, steps=(3,))
+    finally:
+        checkpoint._write = original
+    assert load_latest(tmp_path)[0]["step"] == 2
+
+
+def test_lock(tmp_path):
+    with lock(tmp_path), pytest.raises(RunInUse, match=f"in use by process {os.getpid()}"), lock(tmp_path):
+        pass
+    (tmp_path / "lock").write_text("999999999 1")  # a process that is gone
+    with lock(tmp_path):
+        assert (tmp_path / "lock").read_text().startswith(str(os.getpid()))
+    assert not (tmp_path / "lock").exists()
+
+
+# --- Runs ----------------------------------------------------------------------------------------------------
+
+
+def digest(run):
+    """SHA-256 of everything that a finished run leaves: state, replay, records without wall-clock columns."""
+    _, arrays, segments, _ = load_latest(run)
+    sha = hashlib.sha256()
+    for name in sorted(arrays):
+        sha.update(name.encode() + arrays[name].tobytes())
+    for field in ("reward", "observation", "action") if segments else ():
+        sha.update(np.concatenate([part[field] for _, part in segments], axis=1)[:, -100:].tobytes())
+    for line in (run / "metrics.jsonl").read_text().splitlines():
+        record = {k: v for k, v in json.loads(line).items() if not k.startswith("wall")}
+        sha.update(json.dumps(record).encode())
+    return sha.hexdigest()
+
+
+def train_arguments(algo, out, steps=200):
+    extra = ["--num-particles", "3", "--num-steps", "2"] if algo.startswith("s2ac") else []
+    extra += ["--horizon", "4", "--num-minibatches", "2"] if algo == "ppo" else []
+    return [
+        "train",
+        "multigoal",
+        "--algo",
+        algo,
+        "--steps",
+        str(steps),
+        "--seeds",
+        "2",
+        "--out",
+        str(out),
+        *TINY,
+        *extra,
+    ]
+
+
+@pytest.mark.parametrize("algo", ["sac", "s2ac", "ppo"])
+def test_resumed_equals_uninterrupted(tmp_path, algo, capsys):
+    """Rolled back to its second checkpoint, as a crash would leave it, and resumed: the same bytes."""
+    run = tmp_path / "run"
+    assert main(train_arguments(algo, run)) == 0
+    whole = digest(run)
+    steps = sorted((run / "checkpoints").iterdir())
+    for newer in steps[1:]:
+        shutil.rmtree(newer)
+    assert main(["train", "--resume", str(run)]) == 0
+    assert "resumed at step" in capsys.readouterr().out
+    assert digest(run) == whole
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("algo", ["s2ac", "s2ac-phi", "s2ac-amortized", "sac", "sac-nf", "sql", "ddpg", "ppo"])
+def test_killed_at_random_moments_and_resumed(tmp_path, algo):
+    """SIGKILL at 20 random moments: parameters, replay and records equal those of a run never stopped."""
+    environment = {**os.environ, "JAX_COMPILATION_CACHE_DIR": str(tmp_path / "cache"), "NPROC": "1",
+                   "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0"}  # fmt: skip
+    command = [sys.executable, "-m", "s2ac.cli"]
+    whole, broken = tmp_path / "whole", tmp_path / "broken"
+    subprocess.run([*command, *train_arguments(algo, whole, 4000)], env=environment, check=True, capture_output=True)
+    generator = random.Random(algo)
+    arguments, kills = train_arguments(algo, broken, 4000), 0
+    while True:
+        process = subprocess.Popen(
+            [*command, *arguments], env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+        )
+        try:
+            process.wait(timeout=generator.uniform(2.0, 8.0) if kills < 20 else None)
+            assert process.returncode == 0, process.stdout.read()
+            break
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+            kills += 1
+        started = (broken / "checkpoints").exists() and any((broken / "checkpoints").glob("step_????????????"))
+        if started:
+            arguments = ["train", "--resume", str(broken)]
+        else:
+            shutil.rmtree(broken, ignore_errors=True)
+    assert digest(broken) == digest(whole)
+
+
+def test_sigterm_saves_and_says_how_to_resume(tmp_path):
+    run = tmp_path / "run"
+    process = subprocess.Popen(
+        [sys.executable, "-m", "s2ac.cli", *train_arguments("sac", run, 1_000_000)],
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+    )  # fmt: skip
+    deadline = time.time() + 120
+    while time.time() < deadline and not (run / "metrics.jsonl").exists():
+        time.sleep(0.2)
+    while time.time() < deadline and (run / "metrics.jsonl").stat().st_size == 0:
+        time.sleep(0.2)
+    process.send_signal(signal.SIGTERM)
+    output = process.communicate(timeout=60)[0]
+    assert process.returncode == 0, output
+    assert f"resume with: s2ac train --resume {run}" in output
+    opened, _ = open_run(run)
+    assert opened.env_step > 0
+    assert f"stopped at step {opened.env_step};" in output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message", "code"),
+    [
+        (["train", "multigaol"], "env = 'multigaol'.*did you mean 'multigoal'", 2),
+        (["train", "multigoal", "--algo", "s2ca"], "algo = 's2ca'.*did you mean 's2ac'", 2),
+        (["train", "multigoal", "--preset", "papr"], "preset = 'papr'.*did you mean 'paper'", 2),
+        (["train", "multigoal", "--algo", "sac", "--seeds", "0"], "seeds = 0: must be an integer of at least 1", 2),
+        (["train", "multigoal", "--algo", "sac", "--select", "best"], "select = 'best'", 2),
+        (["train", "--resume", "/nowhere"], "/nowhere is not a run", 2),
+        (["evaluate", "/nowhere"], "/nowhere is not a run", 2),
+        (["train"], "train what", 2),
+    ],
+)
+def test_mistakes_are_one_line_and_make_no_file(arguments, message, code, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert main(arguments) == code
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1
+    assert re.search(message, error)
+    assert not list(tmp_path.iterdir())
+
+
+def test_another_runs_directory_is_refused(tmp_path, capsys):
+    run = tmp_path / "run"
+    assert main(train_arguments("sac", run, 60)) == 0
+    assert main(train_arguments("sac", run, 60)) == 2
+    assert "holds a run already" in capsys.readouterr().err
+    about = json.loads((run / "run.json").read_text())
+    about["algorithm"]["hidden"] = [16]
+    (run / "run.json").write_text(json.dumps(about))
+    assert main(["evaluate", str(run)]) == 4
+    assert "not of the run that run.json describes" in capsys.readouterr().err

@@ -4,6 +4,7 @@ Everything here is for one seed; `jax.vmap` makes seeds and numeric hyperparamet
 derived from (seed's key, stream, iteration), never carried, so a resumed run needs only its iteration.
 """
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
@@ -13,7 +14,7 @@ from s2ac import replay as buffer
 from s2ac.algorithms.base import Algorithm
 from s2ac.envs.base import JaxEnv
 from s2ac.replay import Replay
-from s2ac.types import Array, Key, Metrics, Transition
+from s2ac.types import Array, EnvSpec, Key, Metrics, Transition
 
 INIT, RESET, ACT, STEP, UPDATE, EVALUATE = range(6)  # the streams of random numbers
 
@@ -186,3 +187,49 @@ def evaluate(key: Key, state: Any, algorithm: Algorithm, env: JaxEnv, rule: str,
         return Episodes(path, actions, carry[3], carry[4], carry[5])
 
     return jax.vmap(episode)(jax.random.split(stream(key, EVALUATE, 0), num_episodes))
+
+
+class DeviceLoop:
+    """Training of several seeds on an environment in JAX; the same interface as `HostLoop`."""
+
+    def __init__(
+        self, env: JaxEnv, make_algorithm: Callable[[EnvSpec], Algorithm], seeds: list[int], config: LoopConfig
+    ) -> None:
+        """Make the algorithm and its compiled functions."""
+        self.env, self.spec = env, env.spec
+        self.algorithm = make_algorithm(env.spec)
+        self.keys = jax.vmap(jax.random.key)(jnp.array(seeds))
+        arguments = (self.algorithm, env, config)
+        self._warm_up = jax.jit(jax.vmap(lambda key, state: warm_up(key, state, *arguments)), donate_argnums=1)
+        self._chunk = jax.jit(
+            lambda keys, states, rounds: jax.vmap(lambda k, s: train_chunk(k, s, *arguments, rounds))(keys, states),
+            static_argnums=2,
+            donate_argnums=1,
+        )
+        self._evaluate = jax.jit(
+            lambda keys, states, rule, num: jax.vmap(lambda k, s: evaluate(k, s, self.algorithm, env, rule, num))(
+                keys, states
+            ),
+            static_argnums=(2, 3),
+        )
+        self.state: LoopState = jax.jit(jax.vmap(lambda key: init_loop(key, *arguments)))(self.keys)
+
+    def warm_up(self) -> None:
+        """Fill the replay with uniform actions."""
+        self.state = self._warm_up(self.keys, self.state)
+
+    def advance(self, rounds: int) -> Metrics:
+        """`rounds` rounds in one compiled call; metrics per seed."""
+        self.state, metrics = self._chunk(self.keys, self.state, rounds)
+        return jax.device_get(metrics)
+
+    def play(self, rule: str, episodes: int) -> Episodes:
+        """Evaluation episodes of every seed, `[S, E, …]`."""
+        return jax.device_get(self._evaluate(self.keys, self.state.algorithm, rule, episodes))
+
+    def extra(self) -> dict[str, Any]:
+        """Nothing: the arrays hold everything."""
+        return {}
+
+    def set_extra(self, kept: dict[str, Any]) -> None:
+        """Nothing to do."""

@@ -27,12 +27,14 @@ import numpy as np
 from tqdm import tqdm
 
 import s2ac
-from s2ac.algorithms import ALGORITHMS, Algorithm
+from s2ac.algorithms import ALGORITHMS
 from s2ac.checks import Diverged, InvalidArgument, S2acError, check_count, check_name
 from s2ac.envs.base import JaxEnv
+from s2ac.envs.gymnasium import maker
 from s2ac.envs.multigoal import MultigoalConfig, make_multigoal
 from s2ac.training import checkpoint
-from s2ac.training.device import Episodes, LoopConfig, LoopState, evaluate, init_loop, train_chunk, warm_up
+from s2ac.training.device import DeviceLoop, Episodes, LoopConfig, LoopState
+from s2ac.training.host import HostLoop
 from s2ac.training.lock import lock
 from s2ac.training.records import Records
 from s2ac.types import Transition
@@ -111,7 +113,6 @@ class Run:
 
     def __init__(self, directory: Path, env_name: str, algo: str, algorithm_config: Any, config: RunConfig) -> None:
         config.check()
-        check_name("env", env_name, ENVS)
         check_name("algo", algo, ALGORITHMS)
         self.directory, self.config = directory, config
         self.about: dict[str, Any] = {
@@ -120,46 +121,36 @@ class Run:
             "algorithm": dataclasses.asdict(algorithm_config),
             "run": dataclasses.asdict(config),
         }
-        self.env = ENVS[env_name]()
-        self.algorithm: Algorithm = ALGORITHMS[algo].make(self.env.spec, algorithm_config)
+        loop = config.loop()
+        seeds = list(range(config.first_seed, config.first_seed + config.seeds))
+        make = lambda spec: ALGORITHMS[algo].make(spec, algorithm_config)  # noqa: E731
+        self.loop: DeviceLoop | HostLoop
+        if env_name in ENVS:
+            self.loop = DeviceLoop(ENVS[env_name](), make, seeds, loop)
+        else:
+            self.loop = HostLoop(maker(env_name, tuple(ENVS)), env_name, make, seeds, loop)
+        self.algorithm = self.loop.algorithm
         for rule in config.select:
             check_name("select", rule, self.algorithm.rules)
-        loop = config.loop()
-        seeds = np.arange(config.first_seed, config.first_seed + config.seeds)
-        self.keys = jax.vmap(jax.random.key)(seeds)
         self.steps_per_round = loop.num_envs * loop.horizon
         # Chunks of equal length, so that one compilation serves all and the last one ends at `steps`.
         rounds = max(1, -(-(int(config.steps) - config.warmup_steps) // self.steps_per_round))
         chunks = max(1, -(-rounds * self.steps_per_round // config.log_every))
         self.rounds_per_chunk = -(-rounds // chunks)
-        over = lambda function: jax.jit(jax.vmap(function), donate_argnums=1)  # noqa: E731
-        self._init = jax.jit(jax.vmap(lambda key: init_loop(key, self.algorithm, self.env, loop)))
-        self._warm_up = over(lambda key, state: warm_up(key, state, self.algorithm, self.env, loop))
-        self._chunk = over(
-            lambda key, state: train_chunk(key, state, self.algorithm, self.env, loop, self.rounds_per_chunk)
-        )
-        self._evaluate = jax.jit(
-            lambda keys, states, rule, num: jax.vmap(
-                lambda key, state: evaluate(key, state, self.algorithm, self.env, rule, num)
-            )(keys, states),
-            static_argnums=(2, 3),
-        )
-        self.state: LoopState = self._init(self.keys)
         self.env_step = 0
         self.records: Records | None = None
 
     def play(self, rule: str, episodes: int) -> Episodes:
-        """Evaluation episodes of every seed, `[S, E, …]`."""
-        return jax.device_get(self._evaluate(self.keys, self.state.algorithm, rule, episodes))
+        """Evaluation episodes of every seed."""
+        return self.loop.play(rule, episodes)
 
     def advance(self) -> list[dict[str, Any]]:
         """One chunk (the warm-up first); the records of every seed. Divergence is an error before anything is saved."""
         if self.env_step == 0:
-            self.state = self._warm_up(self.keys, self.state)
-            self.env_step = int(self.state.iteration[0]) * self.config.num_envs
+            self.loop.warm_up()
+            self.env_step = int(self.loop.state.iteration[0]) * self.config.num_envs
         started = time.perf_counter()
-        self.state, metrics = self._chunk(self.keys, self.state)
-        metrics = jax.device_get(metrics)
+        metrics = self.loop.advance(self.rounds_per_chunk)
         seconds = time.perf_counter() - started
         self.env_step += self.rounds_per_chunk * self.steps_per_round
         for name, values in metrics.items():
@@ -201,22 +192,24 @@ class Run:
 
     def save(self) -> None:
         """Write a checkpoint of everything."""
-        added = int(self.state.replay.added[0])
+        state = self.loop.state
+        added = int(state.replay.added[0])
         capacity = self.config.capacity
         begin = max(checkpoint.saved_rows(self.directory), added - capacity)
         index = np.arange(begin, added) % capacity
-        data = jax.device_get(self.state.replay.data)
+        data = jax.device_get(state.replay.data)
         rows = {name: np.array(field[:, index], order="C") for name, field in data._asdict().items()}
         facts = {
             "about": self.about,
             "metrics_offset": self.records.offset() if self.records else 0,
             "fingerprint": fingerprint(),
+            "extra": self.loop.extra(),
         }
         checkpoint.save_checkpoint(self.directory, self.env_step, self._small(), facts, rows, added, capacity)
 
     def _small(self) -> Any:
         """The state without the replay's rows, which are saved apart."""
-        return {**self.state._asdict(), "replay": self.state.replay.added}
+        return {**self.loop.state._asdict(), "replay": self.loop.state.replay.added}
 
     def restore(self) -> list[str]:
         """Take up the newest good checkpoint; what there is to say about it."""
@@ -226,7 +219,8 @@ class Run:
                 f"{self.directory}: the checkpoint is not of the run that run.json describes"
             )
         restored = checkpoint.arrays_to_tree(self._small(), arrays)
-        data = jax.tree.map(lambda field: np.array(field), jax.device_get(self.state.replay.data))
+        replay = self.loop.state.replay
+        data = jax.tree.map(lambda field: np.array(field), jax.device_get(replay.data))
         added = int(manifest["added"])
         for first, rows in segments:
             num = rows["reward"].shape[1]
@@ -234,8 +228,9 @@ class Run:
             index = index[(index >= added - self.config.capacity) & (index < added)]
             for name, field in data._asdict().items():
                 field[:, index % self.config.capacity] = rows[name][:, index - first]
-        replay = self.state.replay._replace(data=Transition(*data), added=restored.pop("replay"))
-        self.state = jax.device_put(LoopState(replay=replay, **restored))
+        replay = replay._replace(data=Transition(*data), added=restored.pop("replay"))
+        self.loop.state = jax.device_put(LoopState(replay=replay, **restored))
+        self.loop.set_extra(manifest["facts"]["extra"])
         checkpoint.drop_rows_after(self.directory, added)
         self.env_step = int(manifest["step"])
         self.records = Records(self.directory / "metrics.jsonl", int(manifest["facts"]["metrics_offset"]))

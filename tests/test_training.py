@@ -313,15 +313,15 @@ def test_killed_at_random_moments_and_resumed(tmp_path, algo):
                    "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0"}  # fmt: skip
     command = [sys.executable, "-m", "s2ac.cli"]
     whole, broken = tmp_path / "whole", tmp_path / "broken"
-    subprocess.run([*command, *train_arguments(algo, whole, 4000)], env=environment, check=True, capture_output=True)
+    subprocess.run([*command, *train_arguments(algo, whole, 20_000)], env=environment, check=True, capture_output=True)
     generator = random.Random(algo)
-    arguments, kills = train_arguments(algo, broken, 4000), 0
+    arguments, kills = train_arguments(algo, broken, 20_000), 0
     while True:
         process = subprocess.Popen(
             [*command, *arguments], env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
         )
         try:
-            process.wait(timeout=generator.uniform(2.0, 8.0) if kills < 20 else None)
+            process.wait(timeout=generator.uniform(2.0, 4.0) if kills < 20 else None)
             assert process.returncode == 0
             break
         except subprocess.TimeoutExpired:
@@ -333,6 +333,7 @@ def test_killed_at_random_moments_and_resumed(tmp_path, algo):
             arguments = ["train", "--resume", str(broken)]
         else:
             shutil.rmtree(broken, ignore_errors=True)
+    assert kills == 20
     assert digest(broken) == digest(whole)
 
 

@@ -111,9 +111,8 @@ def main():
             times = milliseconds(entries, options.repeats)
             print(f"{name:16s}{times[1]:9.2f} ms, {times[5]:9.2f} ms: {times[5] / times[1]:.2f} times")
         print("\nthe whole compiled loop, SAC on multigoal, 200 rounds of one environment step and one update")
-        loops = {}
+        entry, loops = ALGORITHMS["sac"], {}
         for seeds in (1, 5):
-            entry = ALGORITHMS["sac"]
             loop = DeviceLoop(
                 make_multigoal(), lambda spec: entry.make(spec, entry.config), list(range(seeds)), LoopConfig()
             )

@@ -47,7 +47,7 @@ PRESETS: dict[str, Preset] = {
             "start_std": 0.5**0.5,  # N(0, 0.5 I)
         },
     },
-    "demo": {  # a small S²AC(φ) that reaches all three goals in about a minute on two cores
+    "demo": {  # a small S²AC(φ) that reaches all three goals in under two minutes on two cores
         "run": {"batch_size": 64, "steps": 24_000, "warmup_steps": 500, "log_every": 2_000, "evaluate_every": 24_000},
         "algorithm": {
             "hidden": (64, 64),

@@ -8,7 +8,7 @@ import scipy.stats
 from jax.test_util import check_grads
 
 from s2ac.distributions import Gaussian
-from s2ac.samplers import FORMS, TracerState, make_svgd, run
+from s2ac.samplers import FORMS, TracerState, make_svgd, run, svgd
 from s2ac.samplers.base import score
 from s2ac.samplers.kernel import learned, mean, median, squared_distances
 from s2ac.samplers.svgd import _expanded, everywhere_norm, interaction
@@ -279,6 +279,18 @@ def test_vmap_over_a_thousand_states_keeps_the_dtype(x64, dtype):
     assert {leaf.dtype for leaf in jax.tree.leaves((state, info))} == {jnp.dtype(dtype)}
     alone, _ = one(keys[7], centres[7])
     np.testing.assert_allclose(state.particles[7], alone.particles, rtol=1e-5, atol=1e-6)
+
+
+def test_rows_taken_in_blocks_give_the_same_sums(x64, monkeypatch):
+    """Thousands of points are taken a block at a time, the last one padded: no point may see another's diagonal."""
+    points = jax.random.normal(jax.random.key(0), (45, 5))
+    sources, scores = points[:40], -points[:40] + 0.3
+    squared = squared_distances(points, sources)
+    whole = interaction(points, sources, scores, squared, jnp.asarray(0.9))
+    monkeypatch.setattr(svgd, "ROWS", 8)
+    blocked = interaction(points, sources, scores, squared, jnp.asarray(0.9))
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=1e-12), whole, blocked)
+    np.testing.assert_allclose(blocked.velocity, autodiff_field(points, sources, scores, 0.9)[0], atol=1e-12)
 
 
 @pytest.mark.parametrize(

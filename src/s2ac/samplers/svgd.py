@@ -57,7 +57,7 @@ from s2ac.samplers.base import (
     score,
     score_and_curvature,
 )
-from s2ac.samplers.kernel import MIN_BANDWIDTH, SMALL, as_rule, matmul, squared_distances
+from s2ac.samplers.kernel import MIN_BANDWIDTH, as_rule, matmul, squared_distances
 from s2ac.types import Array, Key, LogTarget
 
 
@@ -97,31 +97,86 @@ class Interaction(NamedTuple):
     jacobian: Array | None  # [N, D, D], G
 
 
+ROWS = 512
+"""More than twice as many points are taken so many at a time: N×M kernels of thousands of points leave the cache."""
+
+
 def interaction(
     points: Array, sources: Array, scores: Array, squared: Array, bandwidth: Array, probe: Array | None = None
 ) -> Interaction:
     """F, tr G and G at each of `points` `[N, D]`.
 
     The first M points are the `sources` `[M, D]`, whose `scores` are `[M, D]`; no source acts on itself.
-    `squared` are the squared distances `[N, M]`. Few points take the formulas as they stand, with
-    s_j + r/σ² taken out: G = Σ k/σ² [I − (s_j + r/σ²) rᵀ]. For many see `_expanded`.
+    `squared` are the squared distances `[N, M]`.
     """
     variance = bandwidth**2
-    kernel = (1 - jnp.eye(squared.shape[0], squared.shape[1], dtype=squared.dtype)) * jnp.exp(-0.5 * squared / variance)
-    if not is_small(points, sources):
-        return _expanded(points, sources, scores, kernel, variance, probe)
-    offset = points[:, None, :] - sources[None, :, :]  # r
-    pull = scores[None, :, :] + offset / variance
-    identity = jnp.eye(points.shape[1], dtype=points.dtype)[None, None]
-    change = identity - pull[:, :, :, None] * offset[:, :, None, :]
-    velocity = jnp.sum(kernel[:, :, None] * pull, axis=1)
-    jacobian = jnp.sum(kernel[:, :, None, None] * change, axis=1) / variance
-    return Interaction(velocity, jnp.trace(jacobian, axis1=1, axis2=2), frobenius(jacobian), jacobian)
+    if is_small(points, sources):
+        return _entrywise(points, sources, scores, _kernel(squared, variance), variance)
+    if points.shape[0] <= 2 * ROWS:
+        others = 1 - _is_source(jnp.arange(points.shape[0]), sources)
+        return _expanded(points, sources, scores, others * _kernel(squared, variance), variance, probe)
+
+    def rows(block: tuple[Array, Array]) -> Interaction:
+        indices, some = block
+        kernel = (1 - _is_source(indices, sources)) * _kernel(squared_distances(some, sources), variance)
+        return _expanded(some, sources, scores, kernel, variance, probe)
+
+    fill = -points.shape[0] % ROWS
+    padded = jnp.pad(points, ((0, fill), (0, 0))).reshape(-1, ROWS, points.shape[1])
+    blocks = jax.lax.map(rows, (jnp.arange(padded.shape[0] * ROWS).reshape(-1, ROWS), padded))
+    return jax.tree.map(lambda sums: sums.reshape(-1, *sums.shape[2:])[: points.shape[0]], blocks)
+
+
+def _kernel(squared: Array, variance: Array) -> Array:
+    return jnp.exp(-0.5 * squared / variance)
+
+
+def _is_source(indices: Array, sources: Array) -> Array:
+    """`[N, M]`, 1 where the point of that index is the source itself."""
+    return (indices[:, None] == jnp.arange(sources.shape[0])[None, :]).astype(sources.dtype)
+
+
+def _entrywise(points: Array, sources: Array, scores: Array, kernel: Array, variance: Array) -> Interaction:
+    """`interaction` for few points in few dimensions: the formulas as they stand, G = Σ k/σ² [I − (s_j + r/σ²) rᵀ].
+
+    Every entry of F and G is a sum over j of N×M terms, and all of them are taken in one pass: at this
+    size passes cost more than arithmetic. The source itself adds s to F and I/σ² to G, taken off after.
+    """
+    axes = range(points.shape[1])
+    offset = [points[:, None, d] - sources[None, :, d] for d in axes]  # r
+    pull = [scores[None, :, d] + offset[d] / variance for d in axes]
+    change = [[float(i == j) - pull[i] * offset[j] for j in axes] for i in axes]
+    force, jacobian = _sum_over_sources(*jax.tree.map(lambda term: kernel * term, (pull, change)))
+    others = points.shape[0] - sources.shape[0]
+    velocity = jnp.stack(force, axis=1) - jnp.pad(scores, ((0, others), (0, 0)))
+    itself = (jnp.arange(points.shape[0]) < sources.shape[0]).astype(points.dtype)
+    rows = [[(jacobian[i][j] - float(i == j) * itself) / variance for j in axes] for i in axes]
+    trace = sum(rows[d][d] for d in axes)
+    norm = jnp.sqrt(sum(entry**2 for row in rows for entry in row))
+    return Interaction(velocity, trace, norm, jnp.stack([jnp.stack(row, axis=1) for row in rows], axis=1))
+
+
+@jax.custom_jvp
+def _sum_over_sources(*terms: Any) -> Any:
+    """The sum over axis 1 of each `[N, M]` array of a tree, as one reduction.
+
+    Such a reduction has no derivative rule of its own; being linear, it needs only plain sums.
+    """
+    arrays, shape = jax.tree.flatten(terms)
+    zeros = [jnp.zeros((), array.dtype) for array in arrays]
+    return jax.tree.unflatten(
+        shape, jax.lax.reduce(arrays, zeros, lambda left, right: jax.tree.map(jnp.add, left, right), (1,))
+    )
+
+
+@_sum_over_sources.defjvp
+def _(primals: Any, tangents: Any) -> Any:
+    return _sum_over_sources(*primals), jax.tree.map(lambda tangent: jnp.sum(tangent, axis=1), tangents)
 
 
 def is_small(points: Array, sources: Array) -> bool:
-    """Whether N·M·D² is few enough to be written out."""
-    return points.size * sources.size < SMALL
+    """Whether the N·M·D² terms are few enough to be written out entry by entry."""
+    return points.shape[1] <= 3 and points.size * sources.size < 2**12
 
 
 def _expanded(
@@ -251,13 +306,14 @@ def make_svgd(
         if not differentiate_score:
             scores, curvature = jax.lax.stop_gradient((scores, curvature))
 
-        relative = points - jax.lax.stop_gradient(jnp.mean(points[:num_sources], axis=0, keepdims=True))
+        relative, probe = points, None
+        if not is_small(points, points[:num_sources]):
+            relative = points - jax.lax.stop_gradient(jnp.mean(points[:num_sources], axis=0, keepdims=True))
+            if not needs_jacobian:
+                probe = jax.random.rademacher(key_probe, points.shape[1:], points.dtype)
         source = (relative[:num_sources], scores[:num_sources])
         squared = squared_distances(relative, source[0])
         sigma = rule(squared[:num_sources])
-        probe = None
-        if not (needs_jacobian or is_small(points, source[0])):
-            probe = jax.random.rademacher(key_probe, points.shape[1:], points.dtype)
         field = interaction(relative, *source, squared, sigma, probe)
 
         norm = jax.lax.stop_gradient(_norm(field, curvature))

@@ -12,8 +12,8 @@ from s2ac.algorithms.ddpg import DdpgConfig, make_ddpg
 from s2ac.algorithms.maxent import critic_loss, min_value, td_target
 from s2ac.algorithms.ppo import advantages, clipped_objective
 from s2ac.algorithms.s2ac import S2acConfig, make_s2ac, make_svgd_actor, policy_target
-from s2ac.algorithms.sac import SacConfig, box_of, make_gaussian_actor, make_sac
-from s2ac.algorithms.sac_nf import SacNfConfig, make_flow_actor, make_sac_nf
+from s2ac.algorithms.sac import SacConfig, box_of, make_sac
+from s2ac.algorithms.sac_nf import SacNfConfig, make_sac_nf
 from s2ac.algorithms.sql import soft_value
 from s2ac.checks import InvalidArgument
 from s2ac.flows import FLOWS
@@ -210,35 +210,6 @@ def test_flow_log_det_equals_autodiff(x64, name, dimension):
             sign, expected = jnp.linalg.slogdet(jacobian)
             assert sign > 0
             np.testing.assert_allclose(log_det, expected, atol=1e-10)
-
-
-def policies():
-    """Every policy whose density is exact, by name: a function from a key to one action and its log-density."""
-    line = EnvSpec(3, (-1.0,), (3.0,))
-    q = lambda a: -jnp.sum((a - 1.5) ** 2)  # noqa: E731
-    observation = jnp.array([0.3, -0.2, 0.5])
-    actors = {"sac": make_gaussian_actor(line, SacConfig(**SMALL))}
-    for flow in FLOWS:
-        actors[f"sac-nf {flow}"] = make_flow_actor(line, SacNfConfig(**SMALL, flow=flow))
-    actors["s2ac start"] = make_svgd_actor(line, S2acConfig(**SMALL, num_steps=0, num_particles=1))
-    for name, actor in actors.items():
-        params = jax.tree.map(lambda leaf: leaf * 1.5, actor.init(jax.random.key(3)))
-        yield name, lambda key, a=actor, p=params: a.sample(key, p, observation, q, jnp.array(0.5))
-
-
-@pytest.mark.parametrize(("name", "draw"), list(policies()), ids=lambda value: value if isinstance(value, str) else "")
-def test_samples_fit_their_density(name, draw):
-    """One dimension, 40,000 actions: each bin's count against the integral of exp(log_prob) over it."""
-    drawn = jax.jit(jax.vmap(draw))(jax.random.split(jax.random.key(4), 40_000))
-    actions, log_prob = np.asarray(drawn.action[:, 0, 0]), np.asarray(drawn.log_prob[:, 0], np.float64)
-    edges = np.quantile(actions, np.linspace(0.01, 0.99, 50))
-    # Sorted samples carry their own density: the trapezoid rule over them integrates it.
-    order = np.argsort(actions)
-    cumulative = np.concatenate([[0], np.cumsum(np.diff(actions[order]) * np.exp(log_prob[order])[1:])])
-    mass = np.diff(np.interp(edges, actions[order], cumulative))
-    counts = np.histogram(actions, edges)[0] / len(actions)
-    assert abs(mass.sum() - counts.sum()) < 0.01
-    assert np.abs(mass - counts).max() < 0.003  # of bins that hold 0.02 each
 
 
 def test_particles_of_s2ac_find_the_maximum_entropy_policy():

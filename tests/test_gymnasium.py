@@ -96,7 +96,7 @@ def test_evaluation_leaves_training_alone_and_counts_every_episode():
 
 
 @pytest.mark.parametrize("field", ["observation", "reward"])
-@pytest.mark.parametrize("value", [float("nan"), float("inf"), float("-inf")])
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), float("-inf"), 1e30])
 @pytest.mark.parametrize("step", [1, 4, 9])
 def test_bad_numbers_stop_training_before_the_replay(field, value, step):
     loop = host_loop(lambda: Recorder((field, step, value)))

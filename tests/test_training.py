@@ -1,6 +1,5 @@
 """The compiled loop, the trainer, checkpoints and the command line."""
 
-import hashlib
 import json
 import os
 import random
@@ -18,6 +17,7 @@ import numpy as np
 import pytest
 
 from probes import make_counter
+from runs import digest, train_arguments
 from s2ac import replay as buffer
 from s2ac.algorithms.sac import SacConfig, make_sac
 from s2ac.cli import main
@@ -28,9 +28,6 @@ from s2ac.training.device import LoopConfig, evaluate, init_loop, train_chunk, w
 from s2ac.training.lock import RunInUse, lock
 from s2ac.training.trainer import open_run
 from s2ac.types import EnvSpec, Transition
-
-TINY = ["--hidden", "8", "--batch-size", "8", "--num-envs", "2", "--warmup-steps", "20", "--log-every", "40",
-        "--evaluate-every", "80", "--checkpoint-every", "40", "--episodes", "2", "--capacity", "100"]  # fmt: skip
 
 
 def rows(values):
@@ -230,22 +227,6 @@ def test_a_crash_between_any_two_writes_leaves_a_loadable_run(tmp_path, monkeypa
     assert finished
 
 
-def test_full_disk_is_named_and_loses_nothing(tmp_path, capsys):
-    small_run(tmp_path)
-
-    def full(path, data):
-        raise OSError(28, "No space left on device")
-
-    original = checkpoint._write
-    checkpoint._write = full
-    try:
-        with pytest.raises(checkpoint.DiskError, match="step 3: No space left on device; the earlier ones are intact"):
-            small_run(tmp_path, steps=(3,))
-    finally:
-        checkpoint._write = original
-    assert load_latest(tmp_path)[0]["step"] == 2
-
-
 def test_lock(tmp_path):
     with lock(tmp_path), pytest.raises(RunInUse, match=f"in use by process {os.getpid()}"), lock(tmp_path):
         pass
@@ -256,39 +237,6 @@ def test_lock(tmp_path):
 
 
 # --- Runs ----------------------------------------------------------------------------------------------------
-
-
-def digest(run):
-    """SHA-256 of everything that a finished run leaves: state, replay, records without wall-clock columns."""
-    _, arrays, segments, _ = load_latest(run)
-    sha = hashlib.sha256()
-    for name in sorted(arrays):
-        sha.update(name.encode() + arrays[name].tobytes())
-    for field in ("reward", "observation", "action") if segments else ():
-        sha.update(np.concatenate([part[field] for _, part in segments], axis=1)[:, -100:].tobytes())
-    for line in (run / "metrics.jsonl").read_text().splitlines():
-        record = {k: v for k, v in json.loads(line).items() if not k.startswith("wall")}
-        sha.update(json.dumps(record).encode())
-    return sha.hexdigest()
-
-
-def train_arguments(algo, out, steps=200):
-    extra = ["--num-particles", "3", "--num-steps", "2"] if algo.startswith("s2ac") else []
-    extra += ["--horizon", "4", "--num-minibatches", "2"] if algo == "ppo" else []
-    return [
-        "train",
-        "multigoal",
-        "--algo",
-        algo,
-        "--steps",
-        str(steps),
-        "--seeds",
-        "2",
-        "--out",
-        str(out),
-        *TINY,
-        *extra,
-    ]
 
 
 @pytest.mark.parametrize("algo", ["sac", "s2ac", "ppo"])
@@ -303,38 +251,6 @@ def test_resumed_equals_uninterrupted(tmp_path, algo, capsys):
     assert main(["train", "--resume", str(run)]) == 0
     assert "resumed at step" in capsys.readouterr().out
     assert digest(run) == whole
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("algo", ["s2ac", "s2ac-phi", "s2ac-amortized", "sac", "sac-nf", "sql", "ddpg", "ppo"])
-def test_killed_at_random_moments_and_resumed(tmp_path, algo):
-    """SIGKILL at 20 random moments: parameters, replay and records equal those of a run never stopped."""
-    environment = {**os.environ, "JAX_COMPILATION_CACHE_DIR": str(tmp_path / "cache"), "NPROC": "1",
-                   "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0"}  # fmt: skip
-    command = [sys.executable, "-m", "s2ac.cli"]
-    whole, broken = tmp_path / "whole", tmp_path / "broken"
-    subprocess.run([*command, *train_arguments(algo, whole, 20_000)], env=environment, check=True, capture_output=True)
-    generator = random.Random(algo)
-    arguments, kills = train_arguments(algo, broken, 20_000), 0
-    while True:
-        process = subprocess.Popen(
-            [*command, *arguments], env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-        )
-        try:
-            process.wait(timeout=generator.uniform(2.0, 4.0) if kills < 20 else None)
-            assert process.returncode == 0
-            break
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
-            kills += 1
-        started = (broken / "checkpoints").exists() and any((broken / "checkpoints").glob("step_????????????"))
-        if started:
-            arguments = ["train", "--resume", str(broken)]
-        else:
-            shutil.rmtree(broken, ignore_errors=True)
-    assert kills == 20
-    assert digest(broken) == digest(whole)
 
 
 def test_sigterm_saves_and_says_how_to_resume(tmp_path):

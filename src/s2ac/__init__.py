@@ -9,6 +9,7 @@ from typing import Any
 __version__ = "0.1.0"
 
 _HOME = {
+    "Agent": "agent",
     "Box": "distributions",
     "Family": "variational",
     "Fit": "variational",
@@ -16,10 +17,12 @@ _HOME = {
     "ParticleState": "samplers",
     "Sampler": "samplers",
     "SamplerInfo": "samplers",
+    "StopTraining": "agent",
     "TracerState": "samplers",
     "TruncatedGaussian": "distributions",
     "check_finite": "samplers",
     "fit": "variational",
+    "load": "agent",
     "make_box": "distributions",
     "make_dld": "samplers",
     "make_hmc": "samplers",

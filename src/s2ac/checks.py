@@ -17,8 +17,11 @@ class S2acError(Exception):
     exit_code = 2
 
 
-class InvalidArgument(S2acError, ValueError):
-    """An argument that is out of its range, of the wrong shape or unknown."""
+class InvalidArgument(S2acError):
+    """An argument that is out of its range, of the wrong shape or unknown.
+
+    No `ValueError`: the parser of the command line would catch that and frame it in a box of its own.
+    """
 
 
 class Diverged(S2acError, ArithmeticError):
@@ -43,6 +46,23 @@ def check_positive(name: str, value: Any) -> None:
         ok = False
     if not ok:
         raise InvalidArgument(f"{name} = {value!r}: must be a finite number above 0")
+
+
+def check_between(
+    name: str, value: Any, low: float, high: float, open_low: bool = False, open_high: bool = False
+) -> None:
+    """Refuse a known number outside [low, high]; an open end is itself refused."""
+    if not is_known(value):
+        return
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        number = math.nan
+    if (low < number or (number == low and not open_low)) and (number < high or (number == high and not open_high)):
+        return
+    least = f"{'above' if open_low else 'at least'} {low:g}"
+    most = "" if math.isinf(high) else f" and {'below' if open_high else 'at most'} {high:g}"
+    raise InvalidArgument(f"{name} = {value!r}: must be a number {least}{most}")
 
 
 def check_count(name: str, value: Any, minimum: int) -> None:

@@ -5,7 +5,7 @@ import os
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import tyro
 
@@ -79,6 +79,99 @@ class Evaluate:
         run_evaluate(Path(self.run), self.episodes, tuple(self.select.split(",")), self.picture)
 
 
+@dataclass(frozen=True)
+class Report:
+    """Write one HTML page of a run or several: curves, the sampler's health, action clouds, settings."""
+
+    runs: tyro.conf.Positional[Annotated[tuple[str, ...], tyro.conf.arg(metavar="RUN [RUN ...]")]]
+    """The runs' directories; runs on one environment are compared."""
+
+    out: str | None = None
+    """The page. Default: RUN/report.html, or report.html here for several runs."""
+
+    clouds: bool = True
+    """Draw what the newest checkpoint's policy does at states of its episodes; takes some seconds."""
+
+    def __call__(self) -> None:
+        """Write the page."""
+        from s2ac.report.command import run_report
+
+        run_report([Path(run) for run in self.runs], Path(self.out) if self.out else None, self.clouds)
+
+
+@dataclass(frozen=True)
+class Watch:
+    """Serve a run's page on this machine and renew it while the run goes; Ctrl-C ends it."""
+
+    run: tyro.conf.Positional[str]
+    """The run's directory."""
+
+    port: int = 0
+    """Port on 127.0.0.1; 0 takes a free one."""
+
+    def __call__(self) -> None:
+        """Serve."""
+        from s2ac.report.watch import run_watch
+
+        run_watch(Path(self.run), self.port)
+
+
+@dataclass(frozen=True)
+class Export:
+    """Write a trained policy as a file that runs without this package, checked against it on 1,000 observations."""
+
+    run: tyro.conf.Positional[str]
+    """The run's directory, or a shipped agent's name."""
+
+    format: Literal["onnx", "stablehlo", "weights"] = "onnx"
+    """onnx (any runtime), stablehlo (JAX), or weights (safetensors and JSON, for one network)."""
+
+    select: Literal["argmax", "sample", "mean", "amortized"] = "sample"
+    """The selection rule; what it draws at random becomes an input of standard normal numbers."""
+
+    out: str | None = None
+    """The file. Default: RUN/policy-SELECT with the format's ending."""
+
+    batch: int = 1
+    """Observations per call, fixed in the file."""
+
+    seed_index: int = 0
+    """Whose policy, 0 for the run's first seed."""
+
+    noise_seed: int | None = None
+    """Draw the noise from this seed and fix it inside, so that the file takes an observation alone."""
+
+    def __call__(self) -> None:
+        """Export."""
+        from s2ac.export import run_export
+
+        out = Path(self.out) if self.out else None
+        run_export(Path(self.run), out, self.format, self.select, self.batch, self.seed_index, self.noise_seed)
+
+
+@dataclass(frozen=True)
+class Play:
+    """Let a trained run play and write a video: multigoal everywhere, MuJoCo where there is OpenGL."""
+
+    run: tyro.conf.Positional[str]
+    """The run's directory, or a shipped agent's name."""
+
+    video: str = "play.gif"
+    """The file, .mp4 or .gif."""
+
+    episodes: int = 3
+    """Episodes to play."""
+
+    select: str = "sample"
+    """The selection rule."""
+
+    def __call__(self) -> None:
+        """Play."""
+        from s2ac.play import run_play
+
+        run_play(Path(self.run), self.video, self.episodes, self.select)
+
+
 DESCRIPTION = "Stein Soft Actor-Critic: energy-based maximum-entropy reinforcement learning."
 
 
@@ -93,7 +186,15 @@ def parse(arguments: list[str]) -> Any:
         from s2ac.training.command import parse_train
 
         return parse_train(arguments[1:], known.algo, known.preset, known.resume)
-    commands: dict[str, Any] = {"train": Train, "evaluate": Evaluate, "reproduce": Reproduce}
+    commands: dict[str, Any] = {
+        "train": Train,
+        "evaluate": Evaluate,
+        "report": Report,
+        "watch": Watch,
+        "export": Export,
+        "play": Play,
+        "reproduce": Reproduce,
+    }
     return tyro.extras.subcommand_cli_from_dict(commands, prog="s2ac", description=DESCRIPTION, args=arguments)
 
 
@@ -107,7 +208,9 @@ def main(arguments: list[str] | None = None) -> int:
         command = parse(sys.argv[1:] if arguments is None else arguments)
         command()
     except S2acError as error:
-        print(f"s2ac: {error}", file=sys.stderr)
+        from s2ac.report.text import printable  # a path or a setting in the message may hold anything
+
+        print(f"s2ac: {printable(str(error))}", file=sys.stderr)
         return error.exit_code
     except KeyboardInterrupt:
         print("s2ac: interrupted", file=sys.stderr)

@@ -1,6 +1,7 @@
 """The algorithms. Reading path for the paper's reader: `s2ac.py`, `maxent.py`, `samplers/svgd.py`."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from s2ac.algorithms.base import ActionSample, Actor, Algorithm
@@ -16,10 +17,11 @@ __all__ = ["ALGORITHMS", "ActionSample", "Actor", "Algorithm", "Entry"]
 
 
 class Entry(NamedTuple):
-    """An algorithm by name: how to make it, and the config it starts from."""
+    """An algorithm by name: how to make it, the config it starts from, and what its runs do differently."""
 
     make: Callable[[EnvSpec, Any], Algorithm]
     config: Any
+    run: Mapping[str, Any] = MappingProxyType({})  # fields of `RunConfig`
 
 
 ALGORITHMS: dict[str, Entry] = {
@@ -30,5 +32,5 @@ ALGORITHMS: dict[str, Entry] = {
     "sac-nf": Entry(make_sac_nf, SacNfConfig()),
     "sql": Entry(make_sql, SqlConfig()),
     "ddpg": Entry(make_ddpg, DdpgConfig()),
-    "ppo": Entry(make_ppo, PpoConfig()),
+    "ppo": Entry(make_ppo, PpoConfig(), {"horizon": 512}),
 }

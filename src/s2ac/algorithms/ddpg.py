@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from s2ac.algorithms.base import Algorithm
+from s2ac.algorithms.base import Algorithm, OffPolicyConfig
 from s2ac.algorithms.maxent import critic_loss, min_value, td_target
 from s2ac.algorithms.sac import box_of
 from s2ac.networks import Critic, init_critic, init_mlp, mlp, soft_update
@@ -18,23 +18,8 @@ from s2ac.types import Array, EnvSpec, Key, Metrics, Params, Transition
 
 
 @dataclass(frozen=True)
-class DdpgConfig:
+class DdpgConfig(OffPolicyConfig):
     """DDPG."""
-
-    hidden: tuple[int, ...] = (256, 256)
-    """Hidden layers."""
-
-    activation: str = "relu"
-    """relu, elu, silu or tanh."""
-
-    learning_rate: float = 3e-4
-    """Adam's, for both networks."""
-
-    discount: float = 0.99
-    """γ."""
-
-    target_rate: float = 0.005
-    """τ of the moving averages."""
 
     noise: float = 0.1
     """Standard deviation of the exploration noise, in halves of the action's range."""
@@ -104,4 +89,7 @@ def make_ddpg(spec: EnvSpec, config: DdpgConfig) -> Algorithm:
         noise = config.noise * box.half_width * jax.random.normal(key, action.shape)
         return jnp.clip(action + noise, box.low, box.high)
 
-    return Algorithm(init, act, update, "replay", ("sample", "mean"))
+    def value(state: DdpgState, observation: Array, action: Array) -> Array:
+        return min_value(state.critic, observation, config.activation)(action)
+
+    return Algorithm(init, act, update, "replay", ("sample", "mean"), value=value)

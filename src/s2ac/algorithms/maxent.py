@@ -17,29 +17,14 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from s2ac.algorithms.base import Actor, Algorithm
+from s2ac.algorithms.base import ActionSample, Actor, Algorithm, OffPolicyConfig
 from s2ac.networks import Critic, critic_value, init_critic, observe, soft_update
 from s2ac.types import Array, EnvSpec, Key, Metrics, Params, Transition
 
 
 @dataclass(frozen=True)
-class MaxEntConfig:
+class MaxEntConfig(OffPolicyConfig):
     """Fields that SAC, SAC-NF and S²AC share. Numbers may be traced, so that they can be a `vmap` axis."""
-
-    hidden: tuple[int, ...] = (256, 256)
-    """Hidden layers of the critics and of the actor."""
-
-    activation: str = "relu"
-    """relu, elu, silu or tanh."""
-
-    learning_rate: float = 3e-4
-    """Adam's, for every network."""
-
-    discount: float = 0.99
-    """γ."""
-
-    target_rate: float = 0.005
-    """τ of the target network's moving average."""
 
     alpha: float = 0.2
     """Temperature; where it is learned, where it starts."""
@@ -156,7 +141,7 @@ def make_maxent(spec: EnvSpec, config: MaxEntConfig, actor: Actor, auxiliary: Au
             energy = min_value(state.critic, observation, config.activation)
             drawn = actor.sample(key, params, observation, energy, alpha)
             loss = jnp.mean(alpha * drawn.log_prob - jax.vmap(energy)(drawn.action))
-            return loss, {"actor_loss": loss, "entropy": -jnp.mean(drawn.log_prob), **drawn.metrics}
+            return loss + drawn.loss, {"actor_loss": loss, "entropy": -jnp.mean(drawn.log_prob), **drawn.metrics}
 
         losses, metrics = jax.vmap(one)(keys, observations)
         return jnp.mean(losses), jax.tree.map(jnp.mean, metrics)
@@ -225,4 +210,16 @@ def make_maxent(spec: EnvSpec, config: MaxEntConfig, actor: Actor, auxiliary: Au
             return drawn.action[jax.random.categorical(key_select, values / alpha)]
         return drawn.action[jnp.argmax(values)]
 
-    return Algorithm(init, act, update, "replay", select_rules)
+    def value(state: MaxEntState, observation: Array, action: Array) -> Array:
+        return min_value(state.critic, observation, config.activation)(action)
+
+    def cloud(key: Key, state: MaxEntState, observation: Array, num: int) -> ActionSample:
+        """`num` particles of one observation: whole sets, as many as that takes, the last one cut."""
+        energy = min_value(state.critic, observation, config.activation)
+        one = lambda k: actor.sample(k, state.actor, observation, energy, jnp.exp(state.log_alpha))  # noqa: E731
+        sets = -(-num // jax.eval_shape(one, key).log_prob.shape[0])
+        drawn = jax.vmap(one)(jax.random.split(key, sets))
+        action = drawn.action.reshape(-1, spec.action_size)
+        return ActionSample(action[:num], drawn.log_prob.reshape(-1)[:num], jax.tree.map(jnp.mean, drawn.metrics))
+
+    return Algorithm(init, act, update, "replay", select_rules, cloud, value)

@@ -14,16 +14,17 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from s2ac.algorithms.base import Algorithm
+from s2ac.algorithms.base import Algorithm, NetworkConfig
 from s2ac.algorithms.maxent import td_target
 from s2ac.algorithms.sac import box_of
-from s2ac.distributions import Gaussian
+from s2ac.checks import InvalidArgument
+from s2ac.distributions import Box, Gaussian
 from s2ac.networks import init_mlp, mlp
 from s2ac.types import Array, EnvSpec, Key, Metrics, Params, Transition
 
 
 @dataclass(frozen=True)
-class PpoConfig:
+class PpoConfig(NetworkConfig):
     """PPO. The rollout's length and number of environments are the loop's."""
 
     hidden: tuple[int, ...] = (64, 64)
@@ -31,12 +32,6 @@ class PpoConfig:
 
     activation: str = "tanh"
     """relu, elu, silu or tanh."""
-
-    learning_rate: float = 3e-4
-    """Adam's."""
-
-    discount: float = 0.99
-    """γ."""
 
     trace: float = 0.95
     """λ of the generalised advantage."""
@@ -87,15 +82,19 @@ def clipped_objective(ratio: Array, advantage: Array, clip: Any) -> Array:
     return jnp.minimum(ratio * advantage, jnp.clip(ratio, 1 - clip, 1 + clip) * advantage)
 
 
+def policy_of(params: Params, observation: Array, box: Box, activation: str) -> Gaussian:
+    """The law of the actions in one observation: mean and std in halves of the box's width, around its centre."""
+    mean = 0.5 * (box.low + box.high) + box.half_width * mlp(params[0], observation, activation)
+    return Gaussian(mean, box.half_width * jnp.exp(params[1]))
+
+
 def make_ppo(spec: EnvSpec, config: PpoConfig) -> Algorithm:
     """PPO."""
     box = box_of(spec)
-    centre = 0.5 * (box.low + box.high)
     optimiser = optax.chain(optax.clip_by_global_norm(config.max_gradient_norm), optax.adam(config.learning_rate))
 
     def law_of(params: Params, observation: Array) -> Gaussian:
-        mean = centre + box.half_width * mlp(params[0], observation, config.activation)
-        return Gaussian(mean, box.half_width * jnp.exp(params[1]))
+        return policy_of(params, observation, box, config.activation)
 
     def value_of(params: Params, observation: Array) -> Array:
         return mlp(params[2], observation, config.activation)[0]
@@ -133,8 +132,8 @@ def make_ppo(spec: EnvSpec, config: PpoConfig) -> Algorithm:
         rows = jax.tree.map(lambda field: field.reshape((-1, *field.shape[2:])), data)
         num = rows[1].shape[0]
         if num % config.num_minibatches:
-            raise ValueError(
-                f"a rollout of {num} steps: must be a multiple of num_minibatches = {config.num_minibatches}"
+            raise InvalidArgument(
+                f"num_minibatches = {config.num_minibatches}: must divide a rollout, horizon · num_envs = {num} steps"
             )
 
         def minibatch(carry: PpoState, index: Array) -> tuple[PpoState, Metrics]:

@@ -75,6 +75,13 @@ class S2acConfig(SacConfig):
     start: str = "learned"
     """learned (φ,θ) or fixed (φ)."""
 
+    start_alpha: float | None = None
+    """If given, the start is SAC's policy at the temperature α₀ = max(start_alpha, start_ratio · α), wide enough for every mode, and
+    the steps contract it to α: see `annealing`. If not, it is learned through the sampler, as in the paper."""
+
+    start_ratio: float = 2.0
+    """The start is hotter than the policy by at least this."""
+
     start_std: float = 0.707
     """Standard deviation of a fixed start: variance 0.5."""
 
@@ -82,8 +89,26 @@ class S2acConfig(SacConfig):
     """Also train f_ψ(s, z), for use at test time (φ,θ,ψ)."""
 
 
+def start_temperature(config: S2acConfig, alpha: Array | float) -> Array:
+    """α₀, at which an annealed start is learned."""
+    assert config.start_alpha is not None
+    return jnp.maximum(config.start_alpha, config.start_ratio * alpha)
+
+
+def annealing(config: S2acConfig, alpha: Array | float) -> Array | None:
+    """The contraction c of each step that takes a start at temperature α₀ to α in L steps.
+
+    In a mode where Q is quadratic the policy's standard deviation is proportional to √α, and a step contracts it by 1 − c, so
+    (1 − c)^L = √(α/α₀). A start learned at the policy's own temperature sees one mode where α is small, since the
+    loss of all others costs only α log 3; at α₀ it holds them all, and the steps carry each particle to the mode next to it.
+    """
+    if config.start_alpha is None:
+        return None
+    return 1 - (alpha / start_temperature(config, alpha)) ** (0.5 / max(config.num_steps, 1))
+
+
 def make_sampler(config: S2acConfig, alpha: Array | float = 1.0) -> Sampler:
-    """The config's SVGD sampler; `alpha` matters only to `scale_step_by_alpha`."""
+    """The config's SVGD sampler at a temperature."""
     rule = mean(config.bandwidth_factor) if config.bandwidth is None else as_rule(config.bandwidth)
     tracer = FORMS[config.form].tracer
     return make_svgd(
@@ -95,6 +120,7 @@ def make_sampler(config: S2acConfig, alpha: Array | float = 1.0) -> Sampler:
         config.max_jacobian_norm,
         config.num_particles if tracer else None,
         config.differentiate_score,
+        annealing(config, alpha),
     )
 
 
@@ -122,6 +148,12 @@ def make_svgd_actor(spec: EnvSpec, config: S2acConfig) -> Actor:
         key_start, key_run = jax.random.split(key)
         particles = law.sample(key_start, drawn)
         log_density = jax.vmap(law.log_density)(particles)
+        loss: Array | float = 0.0
+        if config.start_alpha is not None:
+            value = jax.vmap(lambda u: q(box.squash(u)))(particles)
+            squash = jax.vmap(box.log_det)(particles)
+            loss = jnp.mean(start_temperature(config, alpha) * (log_density - squash) - value)
+            particles, log_density = jax.lax.stop_gradient((particles, log_density))
         metrics = {"entropy_start": -jnp.mean(log_density)}
         if config.num_steps:
             sampler = make_sampler(config, alpha)
@@ -135,7 +167,7 @@ def make_svgd_actor(spec: EnvSpec, config: S2acConfig) -> Actor:
             metrics["particle_std"] = jnp.mean(jnp.std(particles, axis=0))
         squash = jax.vmap(box.log_det)(particles)
         metrics |= {"entropy_squash": jnp.mean(squash), "std": jnp.mean(law.std)}
-        return ActionSample(jax.vmap(box.squash)(particles), log_density - squash, metrics)
+        return ActionSample(jax.vmap(box.squash)(particles), log_density - squash, metrics, loss)
 
     def mean_action(params: Params, observation: Array) -> Array:
         return box.squash(start_of(params, observation).mean)

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 
 from s2ac.algorithms.base import ActionSample, Actor, Algorithm
 from s2ac.algorithms.maxent import MaxEntConfig, make_maxent
+from s2ac.checks import InvalidArgument, is_known
 from s2ac.distributions import Box, Gaussian
 from s2ac.networks import init_mlp, mlp
 from s2ac.types import Array, EnvSpec, Key, Params
@@ -23,6 +24,11 @@ class SacConfig(MaxEntConfig):
 
     max_std: float = 7.389
     """Largest: e²."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if is_known(self.min_std) and is_known(self.max_std) and self.min_std >= self.max_std:
+            raise InvalidArgument(f"min_std = {self.min_std}: must be below max_std = {self.max_std}")
 
 
 def box_of(spec: EnvSpec) -> Box:

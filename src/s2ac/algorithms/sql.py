@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from s2ac.algorithms.base import Algorithm
+from s2ac.algorithms.base import ActionSample, Algorithm, OffPolicyConfig
 from s2ac.algorithms.maxent import critic_loss, min_value, td_target
 from s2ac.algorithms.s2ac import S2acConfig, make_amortized
 from s2ac.algorithms.sac import box_of
@@ -23,23 +23,8 @@ from s2ac.types import Array, EnvSpec, Key, Metrics, Params, Transition
 
 
 @dataclass(frozen=True)
-class SqlConfig:
+class SqlConfig(OffPolicyConfig):
     """Soft Q-learning."""
-
-    hidden: tuple[int, ...] = (256, 256)
-    """Hidden layers."""
-
-    activation: str = "relu"
-    """relu, elu, silu or tanh."""
-
-    learning_rate: float = 3e-4
-    """Adam's, for both networks."""
-
-    discount: float = 0.99
-    """γ."""
-
-    target_rate: float = 0.005
-    """τ of the moving average."""
 
     alpha: float = 0.2
     """Temperature."""
@@ -126,4 +111,11 @@ def make_sql(spec: EnvSpec, config: SqlConfig) -> Algorithm:
             return actions[jax.random.categorical(key_select, values / alpha)]
         return actions[jnp.argmax(values)]
 
-    return Algorithm(init, act, update, "replay", ("sample", "softmax", "argmax"))
+    def value(state: SqlState, observation: Array, action: Array) -> Array:
+        return min_value(state.critic, observation, config.activation)(action)
+
+    def cloud(key: Key, state: SqlState, observation: Array, num: int) -> ActionSample:
+        action = jax.vmap(lambda k: sampler.act(k, state.actor, observation))(jax.random.split(key, num))
+        return ActionSample(action, jnp.full(num, jnp.nan), {})  # its density is not known
+
+    return Algorithm(init, act, update, "replay", ("sample", "softmax", "argmax"), cloud, value)

@@ -19,6 +19,8 @@ from s2ac.checks import Diverged, InvalidArgument
 from s2ac.types import EnvSpec
 
 MakeEnv = Callable[[], gymnasium.Env]
+CUSTOM = "custom:"
+"""What the names of environments begin with that only the user's own code can make."""
 
 
 class HostStep(NamedTuple):
@@ -36,6 +38,8 @@ def maker(name: str, others: tuple[str, ...] = ()) -> MakeEnv:
 
     `others` are names that are no Gymnasium environments but may have been meant.
     """
+    if name.startswith("s2ac/"):
+        import s2ac.envs.multigoal_gym  # noqa: F401  registers it
     try:
         gymnasium.spec(name)
     except (gymnasium.error.Error, ModuleNotFoundError) as error:
@@ -76,12 +80,23 @@ def spec_of(env: gymnasium.Env, name: str) -> EnvSpec:
     return EnvSpec(size, tuple(map(float, action.low)), tuple(map(float, action.high)))
 
 
+def layout_of(space: spaces.Space) -> dict[str, Any] | None:
+    """How observations are put in a row, as JSON: a Box's shape, or the keys and shapes of a Dict of them."""
+    if isinstance(space, spaces.Box):
+        return {"shape": list(space.shape)}
+    if isinstance(space, spaces.Dict) and all(isinstance(part, spaces.Box) for part in space.values()):
+        return {"keys": [[key, list(part.shape)] for key, part in space.items() if part.shape is not None]}
+    return None
+
+
 class HostEnvs:
     """`seeds × num` environments of one kind."""
 
-    def __init__(self, make: MakeEnv, name: str, seeds: list[int], num: int, purpose: int) -> None:
-        """`purpose` keeps the random numbers of training and evaluation apart."""
-        self.name = name
+    def __init__(
+        self, make: MakeEnv, name: str, seeds: list[int], num: int, purpose: int, max_value: float = 1e8
+    ) -> None:
+        """`purpose` keeps the random numbers of training and evaluation apart; larger numbers than `max_value` are errors."""
+        self.name, self.max_value = name, max_value
         self.envs = [[make() for _ in range(num)] for _ in seeds]
         self.spec = spec_of(self.envs[0][0], name)
         if hasattr(self.envs[0][0].unwrapped, "data"):
@@ -101,14 +116,23 @@ class HostEnvs:
                 self._reset(s, n)
 
     def _flatten(self, observation: Any, s: int, n: int) -> np.ndarray:
-        flat = np.asarray(spaces.flatten(self.envs[s][n].observation_space, observation), np.float32)
-        if not np.isfinite(flat).all():
-            bad = int(np.argmin(np.isfinite(flat)))
-            raise Diverged(
-                f"env {self.name}, seed {s}, environment {n}, step {self.step_count}: observation[{bad}] = {flat[bad]}; "
-                f"last action = {self.actions[s][n][-1:]}; the last checkpoint is good"
-            )
-        return flat
+        flat = np.asarray(spaces.flatten(self.envs[s][n].observation_space, observation))
+        self._check_numbers("observation", flat, s, n)
+        return flat.astype(np.float32)
+
+    def _check_numbers(self, name: str, values: np.ndarray, s: int, n: int) -> None:
+        """Stop at a number that is not finite, or too large to be meant, before it reaches the replay."""
+        fine = np.abs(values) <= self.max_value  # false for nan
+        if fine.all():
+            return
+        bad = int(np.argmin(fine))
+        where = f"{name}[{bad}]" if values.ndim else name
+        why = f", beyond max_value = {self.max_value:g}" if np.isfinite(values.flat[bad]) else ""
+        last = self.actions[s][n][-1] if self.actions[s][n] else "none"
+        raise Diverged(
+            f"env {self.name}, seed {s}, environment {n}, step {self.step_count}: {where} = {values.flat[bad]}{why}; "
+            f"last action = {last}; the last checkpoint is good"
+        )
 
     def _reset(self, s: int, n: int) -> None:
         env = self.envs[s][n]
@@ -131,11 +155,7 @@ class HostEnvs:
                 observation, reported, ended, cut, _ = env.step(action)
                 gained = float(reported)
                 successor[s, n] = self._flatten(observation, s, n)
-                if not np.isfinite(gained):
-                    raise Diverged(
-                        f"env {self.name}, seed {s}, environment {n}, step {self.step_count}: reward = {gained}; "
-                        f"last action = {clipped[s, n].tolist()}; the last checkpoint is good"
-                    )
+                self._check_numbers("reward", np.asarray(gained), s, n)
                 self._check_simulator(env, s, n)
                 reward[s, n], terminated[s, n], truncated[s, n] = gained, ended, cut and not ended
                 if ended or cut:

@@ -21,6 +21,8 @@ the point's own score s(x) and its Hessian H(x); M is the number of sources:
 | `paper`            | (F + s) / M       | G / (M − 1)       | an estimate of the mean-field limit                  |
 | `tracer`           | F / M             | G / M             | exact given the references: a lower bound of the entropy of one tracer's law |
 | `tracer-own-score` | (F + s) / (M + 1) | (G + H) / (M + 1) | as `tracer`                                          |
+| `normalized`       | (F + s) / (Z + 1) | (G + H + v wᵀ) / (Z + 1) | as `all`                                      |
+| `tracer-normalized`| (F + s) / (Z + 1) | (G + H + v wᵀ) / (Z + 1) | as `tracer`                                   |
 
 In the tracer forms M references move among themselves (as in `all`) and the particles are others,
 carried by them without acting back: given the references each moves by a fixed map, so its density is
@@ -28,6 +30,12 @@ exact with the `log-det` rule as long as that map is invertible. With its own sc
 as the (M+1)-th particle would, which the references do not feel; hence the M + 1. An agent executes one
 particle, so what it wants is the entropy of one particle's law; `all` is below it (particles depend on
 one another), `paper` above it for few particles. The entropy study measures by how much.
+
+**Normalised forms.** In the others a particle alone in its mode feels its own score with weight 1/M, a particle among
+others with weight near 1: no step size suits both, and few steps cannot gather a wide start into several narrow modes.
+Dividing by the mass of the kernel around the point, Z(x) = Σ_{y_j ≠ x} k, plus 1 for the point itself, makes v a weighted mean of
+scores minus the score of a kernel density estimate, whatever M is. With w = Σ_{y_j ≠ x} k r/σ² = −∇Z the quotient rule
+gives the J of the table.
 
 **Errata.** The paper prints k∇Q + α∇k with p ∝ exp(Q/α); that is α times the v above, so its ε is ours
 divided by α. Its kernel lacks the minus sign in the exponent, and its density drops the self term that
@@ -69,6 +77,7 @@ class Form(NamedTuple):
     own_hessian: bool  # J holds H(x)
     velocity_offset: int  # v is divided by M plus this
     density_offset: int  # J is divided by M plus this
+    normalized: bool = False  # both are divided by Z + 1 instead
 
 
 FORMS = {
@@ -77,6 +86,8 @@ FORMS = {
     "paper": Form(False, True, False, 0, -1),
     "tracer": Form(True, False, False, 0, 0),
     "tracer-own-score": Form(True, True, True, 1, 1),
+    "normalized": Form(False, True, True, 0, 0, True),
+    "tracer-normalized": Form(True, True, True, 1, 1, True),
 }
 
 
@@ -95,6 +106,8 @@ class Interaction(NamedTuple):
     trace: Array  # [N], tr G
     norm: Array  # [N], ‖G‖ in the Frobenius norm if G was formed, else ‖Gz‖ for the probe z
     jacobian: Array | None  # [N, D, D], G
+    mass: Array  # [N], Z
+    push: Array  # [N, D], w
 
 
 ROWS = 512
@@ -146,14 +159,16 @@ def _entrywise(points: Array, sources: Array, scores: Array, kernel: Array, vari
     offset = [points[:, None, d] - sources[None, :, d] for d in axes]  # r
     pull = [scores[None, :, d] + offset[d] / variance for d in axes]
     change = [[float(i == j) - pull[i] * offset[j] for j in axes] for i in axes]
-    force, jacobian = _sum_over_sources(*jax.tree.map(lambda term: kernel * term, (pull, change)))
+    terms = jax.tree.map(lambda term: kernel * term, (pull, change, offset))
+    force, jacobian, pushes, total = _sum_over_sources(*terms, kernel)
     others = points.shape[0] - sources.shape[0]
     velocity = jnp.stack(force, axis=1) - jnp.pad(scores, ((0, others), (0, 0)))
     itself = (jnp.arange(points.shape[0]) < sources.shape[0]).astype(points.dtype)
     rows = [[(jacobian[i][j] - float(i == j) * itself) / variance for j in axes] for i in axes]
     trace = sum(rows[d][d] for d in axes)
     norm = jnp.sqrt(sum(entry**2 for row in rows for entry in row))
-    return Interaction(velocity, trace, norm, jnp.stack([jnp.stack(row, axis=1) for row in rows], axis=1))
+    matrix = jnp.stack([jnp.stack(row, axis=1) for row in rows], axis=1)
+    return Interaction(velocity, trace, norm, matrix, total - itself, jnp.stack(pushes, axis=1) / variance)
 
 
 @jax.custom_jvp
@@ -201,7 +216,8 @@ def _expanded(
     sums = matmul(kernel, jnp.concatenate(columns, axis=1))
     edges = [1, 1 + dimension, 1 + 2 * dimension]
     mass, centroid, drive, rest = jnp.split(sums, edges, axis=1)  # Σk, Σk y, Σk s
-    velocity = drive + (mass * points - centroid) / variance
+    push = (mass * points - centroid) / variance
+    velocity = drive + push
 
     if probe is None:
         score_source, source_source = jnp.split(rest.reshape(-1, 2 * dimension, dimension), 2, axis=1)
@@ -210,7 +226,8 @@ def _expanded(
         distance_outer = _outer(mass * points, points) - cross - jnp.swapaxes(cross, 1, 2) + source_source  # Σ k r rᵀ
         identity = mass[:, :, None] * jnp.eye(dimension, dtype=points.dtype)[None]
         jacobian = (identity - score_outer - distance_outer / variance) / variance
-        return Interaction(velocity, jnp.trace(jacobian, axis1=1, axis2=2), frobenius(jacobian), jacobian)
+        trace = jnp.trace(jacobian, axis1=1, axis2=2)
+        return Interaction(velocity, trace, frobenius(jacobian), jacobian, mass[:, 0], push)
 
     edges = [1, 1 + dimension, 1 + 2 * dimension, 2 + 2 * dimension]
     along_mass, along_drive, along_centroid, score_source, source_source = jnp.split(rest, edges, axis=1)
@@ -221,7 +238,7 @@ def _expanded(
     score_product = height * drive - along_drive  # Σ k s (r·z)
     distance_product = (height * mass - along_mass) * points - height * centroid + along_centroid  # Σ k r (r·z)
     product = (mass * probe[None] - score_product - distance_product / variance) / variance
-    return Interaction(velocity, trace, jnp.linalg.norm(product, axis=1), None)
+    return Interaction(velocity, trace, jnp.linalg.norm(product, axis=1), None, mass[:, 0], push)
 
 
 def _outer(left: Array, right: Array) -> Array:
@@ -250,6 +267,7 @@ def make_svgd(
     max_jacobian_norm: float | None = None,
     num_references: int | None = None,
     differentiate_score: bool = True,
+    contraction: Any = None,
 ) -> Sampler:
     """An SVGD sampler.
 
@@ -259,12 +277,16 @@ def make_svgd(
         form: a row of the module's table, a key of `FORMS`.
         density: `trace` (first order, the paper's) or `log-det` (exact for each step's own block).
         hessian: `exact` or `hutchinson`, for the forms whose J holds a Hessian; `log-det` needs `exact`.
-        max_jacobian_norm: c in the bound ε ≤ c/‖J‖ (Frobenius, the largest over the particles); for the
-            tracers the bound that holds everywhere, to which the own score adds its curvature at the
-            references. None for no bound.
+        max_jacobian_norm: c in the bound ε ≤ c/‖J‖ (Frobenius, the largest over the particles, or over the
+            references), and for the forms that know it also ε ≤ c/‖H‖: J holds the curvature with weight 1/M, but
+            particles that move together feel all of it. For the tracers that are not normalised also the bound
+            that holds everywhere, see `everywhere_norm`. None for no bound.
         num_references: of the particles given to `init`, the first so many become references (tracers only).
         differentiate_score: whether gradients through the sampler see the score as a function of the
             particles and the target's parameters (second derivatives of the target) or as a constant.
+        contraction: c in (0, 1): the step is also at most c/h, with h the root mean square of the curvatures of
+            log p over dimensions and particles. In a mode of curvature h such a step brings a particle
+            that moves by its own score nearer to the mode by the factor 1 − c. For the forms that know the Hessian.
 
     `info.jacobian_norm` is the largest Frobenius norm of εJ where J is formed (`log-det`, with a bound, or
     for few particles), and otherwise an estimate of it from one random probe.
@@ -275,6 +297,8 @@ def make_svgd(
     if max_jacobian_norm is not None:
         check_positive("max_jacobian_norm", max_jacobian_norm)
     kind = FORMS[form]
+    if contraction is not None and not kind.own_hessian:
+        raise InvalidArgument(f"contraction: form {form!r} has no Hessian to take it from")
     if kind.tracer != (num_references is not None):
         raise InvalidArgument(
             f"num_references = {num_references!r}: "
@@ -296,7 +320,6 @@ def make_svgd(
         points = jnp.concatenate([state.references, particles]) if kind.tracer else particles
         first = points.shape[0] - particles.shape[0]  # the particles are points[first:]
         num_sources = first if kind.tracer else points.shape[0]
-        velocity_count, density_count = num_sources + kind.velocity_offset, num_sources + kind.density_offset
 
         curvature = None
         if kind.own_hessian:
@@ -316,27 +339,30 @@ def make_svgd(
         sigma = rule(squared[:num_sources])
         field = interaction(relative, *source, squared, sigma, probe)
 
-        norm = jax.lax.stop_gradient(_norm(field, curvature))
+        motion = _motion(kind, field, scores, curvature, num_sources)
+        norm = jax.lax.stop_gradient(motion.norm)
         epsilon = jnp.asarray(step_size, particles.dtype)
         bounded = jnp.zeros((), bool)
+        if contraction is not None:
+            assert curvature is not None
+            mean_square = jnp.mean(curvature.norm[:num_sources] ** 2) / particles.shape[1]
+            epsilon = jnp.minimum(epsilon, contraction / jax.lax.stop_gradient(jnp.sqrt(mean_square)))
         if max_jacobian_norm is not None:
-            if kind.tracer:
-                own = 0.0 if curvature is None else jnp.max(curvature.norm[:num_sources])
-                largest = num_sources * everywhere_norm(source[1], sigma) + own
-            else:
-                largest = jnp.max(norm)
-            limit = jax.lax.stop_gradient(max_jacobian_norm * density_count / largest)
+            largest = jnp.max(norm[:num_sources])
+            if curvature is not None:
+                largest = jnp.maximum(largest, jnp.max(curvature.norm[:num_sources]))
+            if kind.tracer and not kind.normalized:
+                own = 0.0 if curvature is None else jnp.max(curvature.norm[:num_sources]) / num_sources
+                largest = jnp.maximum(largest, everywhere_norm(source[1], sigma) + own)
+            limit = jax.lax.stop_gradient(max_jacobian_norm / largest)
             bounded = limit < epsilon
             epsilon = jnp.minimum(epsilon, limit)
 
-        velocity = field.velocity[first:] + scores[first:] if kind.own_score else field.velocity[first:]
-        moved = particles + epsilon / velocity_count * velocity
-        log_density = state.log_density - _log_volume(
-            epsilon / density_count, _from(first, field), _from(first, curvature), density
-        )
+        moved = particles + epsilon * motion.velocity[first:]
+        log_density = state.log_density - _log_volume(epsilon, _from(first, motion), density)
         info = SamplerInfo(
             step_size=epsilon,
-            jacobian_norm=epsilon * jnp.max(norm[first:]) / density_count,
+            jacobian_norm=epsilon * jnp.max(norm[first:]),
             guarded=(bounded | (sigma <= MIN_BANDWIDTH)).astype(particles.dtype),
             nonfinite=nonfinite_share(moved),
             acceptance=jnp.ones((), particles.dtype),
@@ -344,8 +370,8 @@ def make_svgd(
         )
         if not kind.tracer:
             return ParticleState(moved, log_density), jax.lax.stop_gradient(info)
-        drift = (field.velocity[:first] + scores[:first]) / num_sources  # the references' own form is `all`
-        references = state.references + epsilon * drift
+        drift = motion.velocity[:first] if kind.normalized else (field.velocity[:first] + scores[:first]) / num_sources
+        references = state.references + epsilon * drift  # as in `all`, or as in `normalized`
         return TracerState(moved, log_density, references), jax.lax.stop_gradient(info)
 
     return Sampler(init, step, min_particles=2)
@@ -355,22 +381,42 @@ def _from(first: int, arrays: Any) -> Any:
     return jax.tree.map(lambda array: array[first:], arrays)
 
 
-def _norm(field: Interaction, curvature: Curvature | None) -> Array:
-    """‖G + H‖ at each point, or the sum of the two norms where the matrices are not both known."""
-    if curvature is None:
-        return field.norm
-    if field.jacobian is None or curvature.matrix is None:
-        return field.norm + curvature.norm
-    return frobenius(field.jacobian + curvature.matrix)
+class Motion(NamedTuple):
+    """v and J at each point, as the form puts them together."""
+
+    velocity: Array  # [N, D]
+    trace: Array  # [N]
+    norm: Array  # [N], Frobenius, or an estimate from above where J is not formed
+    jacobian: Array | None  # [N, D, D]
 
 
-def _log_volume(scale: Array, field: Interaction, curvature: Curvature | None, density: str) -> Array:
-    """log |det(I + scale·(G + H))| at each particle, or its first order scale·tr(G + H)."""
-    if density == "trace":
-        return scale * (field.trace if curvature is None else field.trace + curvature.trace)
-    jacobian = field.jacobian
-    assert jacobian is not None
+def _motion(kind: Form, field: Interaction, scores: Array, curvature: Curvature | None, num_sources: int) -> Motion:
+    """A row of the module's table. `scores` may lack the tracers' where the form does not need them."""
+    force = field.velocity + scores if kind.own_score else field.velocity
+    velocity_count: Any = field.mass + 1 if kind.normalized else jnp.asarray(num_sources + kind.velocity_offset)[None]
+    density_count = velocity_count if kind.normalized else jnp.asarray(num_sources + kind.density_offset)[None]
+    velocity = force / velocity_count[:, None]
+    trace, norm, jacobian = field.trace, field.norm, field.jacobian
     if curvature is not None:
-        assert curvature.matrix is not None
-        jacobian = jacobian + curvature.matrix
-    return log_abs_det(jnp.eye(jacobian.shape[-1], dtype=jacobian.dtype)[None] + scale * jacobian)
+        trace = trace + curvature.trace
+        jacobian = None if jacobian is None or curvature.matrix is None else jacobian + curvature.matrix
+        norm = norm + curvature.norm if jacobian is None else frobenius(jacobian)
+    if kind.normalized:
+        trace = trace + jnp.sum(velocity * field.push, axis=1)
+        if jacobian is None:
+            norm = norm + jnp.linalg.norm(velocity, axis=1) * jnp.linalg.norm(field.push, axis=1)
+        else:
+            jacobian = jacobian + _outer(velocity, field.push)
+            norm = frobenius(jacobian)
+    if jacobian is not None:
+        jacobian = jacobian / density_count[:, None, None]
+    return Motion(velocity, trace / density_count, norm / density_count, jacobian)
+
+
+def _log_volume(step_size: Array, motion: Motion, density: str) -> Array:
+    """log |det(I + εJ)| at each particle, or its first order ε tr J."""
+    if density == "trace":
+        return step_size * motion.trace
+    assert motion.jacobian is not None
+    identity = jnp.eye(motion.jacobian.shape[-1], dtype=motion.jacobian.dtype)[None]
+    return log_abs_det(identity + step_size * motion.jacobian)

@@ -27,6 +27,8 @@ FIGURE_MEAN = jnp.array([-0.69, 0.8])
 FIGURE_COVARIANCE = jnp.array([[1.13, 0.82], [0.82, 3.39]])
 FIGURE_ENTROPY = float(math.log(2 * math.pi * math.e) + 0.5 * jnp.log(jnp.linalg.det(FIGURE_COVARIANCE)))
 START_STD = math.sqrt(6.0)
+STUDIED = ("all", "leave-one-out", "paper", "tracer", "tracer-own-score")
+"""The forms that the shipped records cover."""
 BANDWIDTHS = (0.1, 1.0, 3.0, 5.0, 7.0, 10.0, 100.0)
 COUNTS = (10, 50, 100, 200)
 COMPONENTS = (1, 2, 3, 4, 5, 6, 7, 8)
@@ -159,7 +161,7 @@ def experiments(scale: Scale) -> Iterator[Run]:
                 name = f"figure 4c, growing {kind}, {variant}, m = {count}"
                 yield Run(name, partial(run_growth, kind, variant, count, steps, scale.seeds))
     for setting in settings(scale):
-        for form in FORMS:
+        for form in STUDIED:
             yield Run(f"which entropy, {setting.label}, {form}", partial(run_which, setting, form, scale))
     for dimension in (1, 2, 6, 17):
         for count in scale.dispersion:
@@ -362,12 +364,14 @@ def run_dispersion(dimension: int, count: int, repeats: int = 8) -> list[Record]
 
 def which_table(records: list[Record]) -> str:
     """Markdown: for each row of `TABLE`, every form's number beside the true entropy of one of its particles."""
-    lines = ["| setting | start | " + " | ".join(f"{form}: number / truth" for form in FORMS) + " |"]
-    lines.append("|" + "---|" * (2 + len(FORMS)))
+    lines = ["| setting | start | " + " | ".join(f"{form}: number / truth" for form in STUDIED) + " |"]
+    lines.append("|" + "---|" * (2 + len(STUDIED)))
     for setting in TABLE:
         found = {r["form"]: r for r in select(records, "which", setting=setting._asdict())}
-        if set(found) == set(FORMS):
-            cells = [f"{r['number']['value']:.3f} / {r['truth']['value']:.3f}" for r in (found[form] for form in FORMS)]
+        if set(found) == set(STUDIED):
+            cells = [
+                f"{r['number']['value']:.3f} / {r['truth']['value']:.3f}" for r in (found[form] for form in STUDIED)
+            ]
             lines.append(f"| {setting.label} | {found['all']['start']:.2f} | " + " | ".join(cells) + " |")
     return "\n".join(lines) + "\n"
 

@@ -10,7 +10,6 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 import numpy as np
 
-from s2ac.samplers import FORMS
 from s2ac.studies.base import Record, figure_style, save_figure
 from s2ac.studies.entropy import (
     BANDWIDTHS,
@@ -21,13 +20,14 @@ from s2ac.studies.entropy import (
     FIGURE_MEAN,
     GROWTH,
     SIZES,
+    STUDIED,
     TABLE,
     select,
 )
 from s2ac.studies.statistics import calibration, t_interval
 
-COLOURS = dict(zip(FORMS, ("#4477aa", "#66ccee", "#ee6677", "#228833", "#ccbb44"), strict=True))
-MARKERS = dict(zip(FORMS, "osD^v", strict=True))
+COLOURS = dict(zip(STUDIED, ("#4477aa", "#66ccee", "#ee6677", "#228833", "#ccbb44"), strict=True))
+MARKERS = dict(zip(STUDIED, "osD^v", strict=True))
 
 
 def draw(records: list[Record], directory: Path) -> list[Path]:
@@ -45,7 +45,7 @@ def draw(records: list[Record], directory: Path) -> list[Path]:
     drawn = []
     with plt.rc_context(figure_style()):
         for name, (function, study) in figures.items():
-            has_sweeps = len(select(records, "which")) > len(TABLE) * len(FORMS)
+            has_sweeps = len(select(records, "which")) > len(TABLE) * len(STUDIED)
             if has_sweeps if study == "sweep" else select(records, study):
                 figure = function(records)
                 save_figure(figure, directory, name)
@@ -169,7 +169,7 @@ def _particles(records: list[Record]) -> Any:
 def _which(records: list[Record]) -> Any:
     rows = [setting for setting in TABLE if select(records, "which", setting=setting._asdict())]
     figure, axes = plt.subplots(1, 2, figsize=(11, 4.4), sharey=True)
-    for offset, form in enumerate(FORMS):
+    for offset, form in enumerate(STUDIED):
         for row, setting in enumerate(rows):
             found = select(records, "which", form=form, setting=setting._asdict())
             if not found:
@@ -223,7 +223,7 @@ def _sweeps(records: list[Record]) -> Any:
     figure, axes = plt.subplots(1, len(quantities), figsize=(14, 3.4), sharey=True)
     base = BASE._asdict()
     for panel, (field, name) in zip(axes, quantities.items(), strict=True):
-        for form in FORMS:
+        for form in STUDIED:
             found = [
                 r
                 for r in select(records, "which", form=form)

@@ -111,7 +111,7 @@ def _save(
     for left_over in [*checkpoints.glob("*.tmp-*"), *replay.glob("*.tmp-*")]:
         shutil.rmtree(left_over) if left_over.is_dir() else left_over.unlink()
 
-    num = added - saved_rows(run)
+    num = rows["reward"].shape[1] if rows else 0  # at most the capacity, however many were added since the last time
     if num > 0:
         name = f"rows_{added - num:012d}_{added:012d}.safetensors"
         aside = replay / f"{name}.tmp-{os.getpid()}-{os.urandom(4).hex()}"
@@ -166,7 +166,7 @@ def _read_manifest(directory: Path) -> dict[str, Any]:
     if _digest(body) != digest:
         raise DamagedCheckpoint(f"{name} does not have the SHA-256 that it says")
     if not isinstance(body, dict) or body.get("format") != FORMAT:
-        raise DamagedCheckpoint(f"{name} is not of format {FORMAT}, which this version reads")
+        raise DamagedCheckpoint(f"{name} is not of format {FORMAT}, which this version reads: upgrade s2ac to read it")
     if f"step_{body['step']:012d}" != directory.name:
         raise DamagedCheckpoint(f"{name} is that of step {body['step']}")
     return body

@@ -12,6 +12,7 @@ from s2ac.algorithms import ALGORITHMS
 from s2ac.checks import InvalidArgument, S2acError, check_count, check_name
 from s2ac.envs.multigoal import THREE_GOALS
 from s2ac.presets import fields_of
+from s2ac.report.text import printable
 from s2ac.training.trainer import RunConfig, open_run, start, train
 
 
@@ -24,7 +25,7 @@ def parse_train(arguments: list[str], algo: str, preset: str, resume: str | None
     check_name("algo", algo, ALGORITHMS)
     default = ALGORITHMS[algo].config
     default = replace(default, **fields_of(preset, "algorithm", default))
-    default_run = RunConfig(**fields_of(preset, "run", RunConfig))
+    default_run = RunConfig(**{**ALGORITHMS[algo].run, **fields_of(preset, "run", RunConfig)})
 
     @dataclass(frozen=True)
     class Command:
@@ -44,6 +45,7 @@ def parse_train(arguments: list[str], algo: str, preset: str, resume: str | None
 
         run: RunConfig = default_run
         algorithm: type(default) = default  # type: ignore[valid-type]
+        """The algorithm's own numbers."""
 
     command = tyro.cli(Command, args=arguments, prog="s2ac train", config=(tyro.conf.OmitArgPrefixes,))
     return lambda: _start(command)
@@ -52,8 +54,10 @@ def parse_train(arguments: list[str], algo: str, preset: str, resume: str | None
 def _start(command: Any) -> None:
     directory = Path(command.out or f"runs/{command.env}-{command.algo}")
     run = start(directory, command.env, command.algo, command.algorithm, command.run)
-    if train(run):
-        print(f"done: {directory}; look with: s2ac evaluate {directory}")
+    finished = train(run)
+    _report(directory, finished)
+    if finished:
+        print(printable(f"done: {directory}; look with: s2ac evaluate {directory}"))
 
 
 def _resume(directory: Path) -> None:
@@ -61,8 +65,17 @@ def _resume(directory: Path) -> None:
     for complaint in complaints:
         print(f"note: {complaint}", flush=True)
     print(f"resumed at step {run.env_step} of {int(run.config.steps)}", flush=True)
-    if train(run):
-        print(f"done: {directory}; look with: s2ac evaluate {directory}")
+    finished = train(run)
+    _report(directory, finished)
+    if finished:
+        print(printable(f"done: {directory}; look with: s2ac evaluate {directory}"))
+
+
+def _report(directory: Path, finished: bool) -> None:
+    """The run's page, of whatever there is by now."""
+    from s2ac.report.command import write_at_end
+
+    write_at_end(directory, finished)
 
 
 def run_evaluate(directory: Path, episodes: int, rules: tuple[str, ...], picture: str | None) -> None:

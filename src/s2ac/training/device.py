@@ -28,6 +28,7 @@ class LoopConfig(NamedTuple):
     batch_size: int = 256
     capacity: int = 100_000
     warmup_steps: int = 1_000  # environment steps of uniform actions before the first update
+    max_value: float = 1e8  # largest observation or reward of a Gymnasium environment
 
 
 class LoopState(NamedTuple):
@@ -97,6 +98,28 @@ def env_steps(key: Key, loop: LoopState, algorithm: Algorithm, env: JaxEnv, unif
     return loop, (row, finished)
 
 
+def learn(
+    key: Key, learner: tuple[Any, Replay], rows: Transition, start: Array, algorithm: Algorithm, config: LoopConfig
+) -> tuple[tuple[Any, Replay], Metrics]:
+    """The updates of one round, of both loops: `rows` `[T, N, …]` were gathered from iteration `start` on.
+
+    `learner` is the algorithm's state and the replay. On-policy algorithms learn from the rows alone.
+    """
+    state, replay = learner
+    key = stream(key, UPDATE, start)
+    if algorithm.experience == "rollout":
+        state, metrics = algorithm.update(key, state, rows)
+        return (state, replay), metrics
+    replay = buffer.add(replay, jax.tree.map(lambda field: field.reshape((-1, *field.shape[2:])), rows))
+
+    def one(carry: Any, index: Array) -> tuple[Any, Metrics]:
+        key_batch, key_update = jax.random.split(jax.random.fold_in(key, index))
+        return algorithm.update(key_update, carry, buffer.sample(key_batch, replay, config.batch_size))
+
+    state, metrics = jax.lax.scan(one, state, jnp.arange(config.num_updates))
+    return (state, replay), jax.tree.map(jnp.mean, metrics)
+
+
 def train_round(
     key: Key, loop: LoopState, algorithm: Algorithm, env: JaxEnv, config: LoopConfig
 ) -> tuple[LoopState, Metrics]:
@@ -105,21 +128,8 @@ def train_round(
     loop, (rows, finished) = jax.lax.scan(
         lambda carry, _: env_steps(key, carry, algorithm, env, uniform=False), loop, length=config.horizon
     )
-    if algorithm.experience == "rollout":
-        state, metrics = algorithm.update(stream(key, UPDATE, start), loop.algorithm, rows)
-        loop = loop._replace(algorithm=state)
-    else:
-        flat = jax.tree.map(lambda field: field.reshape((-1, *field.shape[2:])), rows)
-        loop = loop._replace(replay=buffer.add(loop.replay, flat))
-
-        def one(state: Any, index: Array) -> tuple[Any, Metrics]:
-            key_batch, key_update = jax.random.split(jax.random.fold_in(stream(key, UPDATE, start), index))
-            batch = buffer.sample(key_batch, loop.replay, config.batch_size)
-            return algorithm.update(key_update, state, batch)
-
-        state, metrics = jax.lax.scan(one, loop.algorithm, jnp.arange(config.num_updates))
-        metrics = jax.tree.map(jnp.mean, metrics)
-        loop = loop._replace(algorithm=state)
+    (state, replay), metrics = learn(key, (loop.algorithm, loop.replay), rows, start, algorithm, config)
+    loop = loop._replace(algorithm=state, replay=replay)
     return loop, {**metrics, **jax.tree.map(jnp.sum, finished)}
 
 
@@ -197,6 +207,7 @@ class DeviceLoop:
     ) -> None:
         """Make the algorithm and its compiled functions."""
         self.env, self.spec = env, env.spec
+        self.layout: dict[str, Any] | None = {"shape": [env.spec.observation_size]}
         self.algorithm = make_algorithm(env.spec)
         self.keys = jax.vmap(jax.random.key)(jnp.array(seeds))
         arguments = (self.algorithm, env, config)

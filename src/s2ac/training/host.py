@@ -13,9 +13,9 @@ import numpy as np
 
 from s2ac import replay as buffer
 from s2ac.algorithms.base import Algorithm
-from s2ac.envs.gymnasium import HostEnvs, MakeEnv, spec_of
-from s2ac.training.device import ACT, EVALUATE, INIT, UPDATE, Episodes, LoopConfig, LoopState, stream
-from s2ac.types import Array, EnvSpec, Key, Metrics, Transition
+from s2ac.envs.gymnasium import HostEnvs, MakeEnv, layout_of, spec_of
+from s2ac.training.device import ACT, EVALUATE, INIT, Episodes, LoopConfig, LoopState, learn, stream
+from s2ac.types import Array, EnvSpec, Key, Transition
 
 TRAINING, EVALUATION = 0, 1  # the environments' own streams of random numbers
 
@@ -34,11 +34,11 @@ class HostLoop:
         """Make the environments, the algorithm and its compiled functions."""
         self.make, self.name, self.seeds, self.config = make, name, seeds, config
         probe = make()
-        self.spec = spec_of(probe, name)
+        self.spec, self.layout = spec_of(probe, name), layout_of(probe.observation_space)
         probe.close()
         self.algorithm = make_algorithm(self.spec)
         self.keys = jax.vmap(jax.random.key)(np.array(seeds))
-        self.envs = HostEnvs(make, name, seeds, config.num_envs, TRAINING)
+        self.envs = HostEnvs(make, name, seeds, config.num_envs, TRAINING, config.max_value)
         low, high = jnp.asarray(self.spec.action_low), jnp.asarray(self.spec.action_high)
 
         def init(key: Key) -> tuple[Any, buffer.Replay]:
@@ -50,30 +50,18 @@ class HostLoop:
                 return jax.vmap(lambda k: jax.random.uniform(k, low.shape, minval=low, maxval=high))(keys)
             return jax.vmap(lambda k, o: self.algorithm.act(k, state, o, rule))(keys, observations)
 
-        def learn(
-            key: Key, state: Any, replay: buffer.Replay, rows: Transition, start: Array
-        ) -> tuple[Any, buffer.Replay, Metrics]:
-            key = stream(key, UPDATE, start)
-            if self.algorithm.experience == "rollout":
-                state, metrics = self.algorithm.update(key, state, rows)
-                return state, replay, metrics
-            flat = jax.tree.map(lambda field: field.reshape((-1, *field.shape[2:])), rows)
-            replay = buffer.add(replay, flat)
-
-            def one(carry: Any, index: Array) -> tuple[Any, Metrics]:
-                key_batch, key_update = jax.random.split(jax.random.fold_in(key, index))
-                return self.algorithm.update(key_update, carry, buffer.sample(key_batch, replay, config.batch_size))
-
-            state, metrics = jax.lax.scan(one, state, jnp.arange(config.num_updates))
-            return state, replay, jax.tree.map(jnp.mean, metrics)
-
         self._act = jax.jit(
             lambda keys, states, observations, iteration, rule, which: jax.vmap(
                 lambda k, s, o: act(k, s, o, iteration, rule, which)
             )(keys, states, observations),
             static_argnums=(4, 5),
         )
-        self._learn = jax.jit(jax.vmap(learn, (0, 0, 0, 0, None)), donate_argnums=(1, 2))
+        self._learn = jax.jit(
+            jax.vmap(
+                lambda k, learner, rows, start: learn(k, learner, rows, start, self.algorithm, config), (0, 0, 0, None)
+            ),
+            donate_argnums=1,
+        )
         self._add = jax.jit(jax.vmap(buffer.add), donate_argnums=0)
         algorithm, replay = jax.jit(jax.vmap(init))(self.keys)
         shape = (len(seeds), config.num_envs)
@@ -114,15 +102,16 @@ class HostLoop:
                 rows.append(row)
                 totals, episodes = totals + returns, episodes + ended
             joined = jax.tree.map(lambda *fields: np.stack(fields, axis=1), *rows)  # [S, T, N, …]
-            state, replay, metrics = self._learn(self.keys, self.state.algorithm, self.state.replay, joined, start)
-            self.state = self.state._replace(algorithm=state, replay=replay)
+            learner = (self.state.algorithm, self.state.replay)
+            (algorithm, replay), metrics = self._learn(self.keys, learner, joined, start)
+            self.state = self.state._replace(algorithm=algorithm, replay=replay)
             collected.append(metrics)
         means = jax.tree.map(lambda *values: np.mean(values, axis=0), *jax.device_get(collected))
         return {**means, "return": totals / np.maximum(episodes, 1), "episodes": episodes}
 
     def play(self, rule: str, episodes: int) -> Episodes:
         """Whole episodes of every seed on environments of their own; every episode counts once."""
-        envs = HostEnvs(self.make, self.name, self.seeds, episodes, EVALUATION)
+        envs = HostEnvs(self.make, self.name, self.seeds, episodes, EVALUATION, self.config.max_value)
         alive = np.ones((len(self.seeds), episodes), bool)
         total, length = np.zeros(alive.shape, np.float32), np.zeros(alive.shape, np.int32)
         terminated = np.zeros(alive.shape, bool)

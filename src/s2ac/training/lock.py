@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from s2ac.checks import S2acError
+from s2ac.training.checkpoint import DiskError
 
 
 class RunInUse(S2acError):
@@ -37,8 +38,10 @@ def lock(run: Path) -> Iterator[None]:
                 raise RunInUse(f"{run} is in use by process {holder[0]}") from None
             path.unlink(missing_ok=True)
             continue
-        os.write(handle, mine.encode())
-        os.close(handle)
+        except OSError as error:
+            raise DiskError(f"cannot write {path}: {error.strerror}") from error
+        with os.fdopen(handle, "w") as file:
+            file.write(mine)
         break
     else:
         raise RunInUse(f"{run} is in use by another process that has just started")

@@ -1,5 +1,6 @@
 """A run's records: one JSON line each, appended in a single write and cut back on resume."""
 
+import errno
 import json
 import os
 from pathlib import Path
@@ -18,16 +19,17 @@ class Records:
             file.truncate(offset)
 
     def add(self, rows: list[dict[str, Any]]) -> None:
-        """Append rows."""
+        """Append rows, all or none: a disk that fills up takes part of a write without an error."""
         data = "".join(json.dumps(row) + "\n" for row in rows).encode()
         try:
-            handle = os.open(self.path, os.O_WRONLY | os.O_APPEND)
-            try:
-                os.write(handle, data)
-            finally:
-                os.close(handle)
+            with self.path.open("ab", buffering=0) as file:
+                before = file.tell()
+                written = file.write(data)
+                if written < len(data):
+                    file.truncate(before)
+                    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         except OSError as error:
-            raise DiskError(f"cannot write {self.path}: {error.strerror}") from error
+            raise DiskError(f"cannot write {self.path}: {error.strerror}; the last checkpoint is intact") from error
 
     def offset(self) -> int:
         """The file's size, for the checkpoint."""

@@ -10,13 +10,15 @@ versions: keys come from the seed and the iteration, and the checkpoint holds th
 
 import dataclasses
 import json
+import math
 import os
 import platform
 import signal
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -28,15 +30,24 @@ from tqdm import tqdm
 
 import s2ac
 from s2ac.algorithms import ALGORITHMS
-from s2ac.checks import Diverged, InvalidArgument, S2acError, check_count, check_name
+from s2ac.checks import (
+    Diverged,
+    InvalidArgument,
+    S2acError,
+    check_between,
+    check_count,
+    check_name,
+    check_positive,
+)
 from s2ac.envs.base import JaxEnv
-from s2ac.envs.gymnasium import maker
+from s2ac.envs.gymnasium import CUSTOM, MakeEnv, maker
 from s2ac.envs.multigoal import MultigoalConfig, make_multigoal
 from s2ac.training import checkpoint
 from s2ac.training.device import DeviceLoop, Episodes, LoopConfig, LoopState
 from s2ac.training.host import HostLoop
 from s2ac.training.lock import lock
 from s2ac.training.records import Records
+from s2ac.training.tensorboard import Tensorboard, check_tensorboard
 from s2ac.types import Transition
 
 ENVS: dict[str, Callable[[], JaxEnv]] = {
@@ -91,29 +102,53 @@ class RunConfig:
     checkpoint_every: int = 10_000
     """Environment steps between two checkpoints."""
 
+    max_value: float = 1e8
+    """Gymnasium: an observation or reward beyond this size is an error, as one that is not finite is."""
+
+    tensorboard: bool = False
+    """Also write the records to RUN/tensorboard, for TensorBoard (needs the extra `tb`)."""
+
     def check(self) -> None:
         """Refuse numbers out of range."""
         for field in dataclasses.fields(self):
             value = getattr(self, field.name)
             if field.name == "steps":
-                if not (isinstance(value, int | float) and value >= 1):
-                    raise InvalidArgument(f"steps = {value!r}: must be at least 1")
+                check_between(field.name, value, 1, math.inf, open_high=True)
+            elif field.name == "max_value":
+                check_positive(field.name, value)
+            elif field.name == "tensorboard":
+                if not isinstance(value, bool):
+                    raise InvalidArgument(f"tensorboard = {value!r}: must be True or False")
+                if value:
+                    check_tensorboard()
             elif field.name != "select":
                 check_count(field.name, value, 0 if field.name in ("first_seed", "warmup_steps") else 1)
 
     def loop(self) -> LoopConfig:
         """The part that the compiled loop sees."""
-        return LoopConfig(
-            self.num_envs, self.horizon, self.num_updates, self.batch_size, self.capacity, self.warmup_steps
-        )
+        return LoopConfig(**{name: getattr(self, name) for name in LoopConfig._fields})
 
 
 class Run:
     """A run in a directory: its parts, its state, and how far it is."""
 
-    def __init__(self, directory: Path, env_name: str, algo: str, algorithm_config: Any, config: RunConfig) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        env_name: str,
+        algo: str,
+        algorithm_config: Any,
+        config: RunConfig,
+        make_env: MakeEnv | None = None,
+    ) -> None:
+        """`make_env` makes an environment of the user's own, which `env_name` then only describes."""
         config.check()
         check_name("algo", algo, ALGORITHMS)
+        rollout, parts = config.horizon * config.num_envs, getattr(algorithm_config, "num_minibatches", 1)
+        if rollout % parts:
+            raise InvalidArgument(
+                f"num_minibatches = {parts}: must divide a rollout, horizon · num_envs = {rollout} steps"
+            )
         self.directory, self.config = directory, config
         self.about: dict[str, Any] = {
             "env": env_name,
@@ -125,20 +160,30 @@ class Run:
         seeds = list(range(config.first_seed, config.first_seed + config.seeds))
         make = lambda spec: ALGORITHMS[algo].make(spec, algorithm_config)  # noqa: E731
         self.loop: DeviceLoop | HostLoop
-        if env_name in ENVS:
+        if make_env is None and env_name.startswith(CUSTOM):
+            raise InvalidArgument(
+                f"env = {env_name!r} is an environment of your own: s2ac.load({str(directory)!r}, env=...) with it"
+            )
+        if make_env is None and env_name in ENVS:
             self.loop = DeviceLoop(ENVS[env_name](), make, seeds, loop)
         else:
-            self.loop = HostLoop(maker(env_name, tuple(ENVS)), env_name, make, seeds, loop)
+            self.loop = HostLoop(make_env or maker(env_name, tuple(ENVS)), env_name, make, seeds, loop)
         self.algorithm = self.loop.algorithm
         for rule in config.select:
             check_name("select", rule, self.algorithm.rules)
         self.steps_per_round = loop.num_envs * loop.horizon
-        # Chunks of equal length, so that one compilation serves all and the last one ends at `steps`.
-        rounds = max(1, -(-(int(config.steps) - config.warmup_steps) // self.steps_per_round))
-        chunks = max(1, -(-rounds * self.steps_per_round // config.log_every))
-        self.rounds_per_chunk = -(-rounds // chunks)
         self.env_step = 0
         self.records: Records | None = None
+        self.aim(config.steps)
+
+    def aim(self, steps: float) -> None:
+        """Train up to `steps` in all: in chunks of equal length, so that one compilation serves all of them."""
+        config = self.config = dataclasses.replace(self.config, steps=steps)
+        self.about["run"]["steps"] = steps
+        left = int(steps) - (self.env_step or config.warmup_steps)
+        rounds = max(1, -(-left // self.steps_per_round))
+        chunks = max(1, -(-rounds * self.steps_per_round // config.log_every))
+        self.rounds_per_chunk = -(-rounds // chunks)
 
     def play(self, rule: str, episodes: int) -> Episodes:
         """Evaluation episodes of every seed."""
@@ -146,9 +191,10 @@ class Run:
 
     def advance(self) -> list[dict[str, Any]]:
         """One chunk (the warm-up first); the records of every seed. Divergence is an error before anything is saved."""
-        if self.env_step == 0:
+        if self.env_step == 0 or self.lacks_replay():
+            before = int(self.loop.state.iteration[0])
             self.loop.warm_up()
-            self.env_step = int(self.loop.state.iteration[0]) * self.config.num_envs
+            self.env_step += (int(self.loop.state.iteration[0]) - before) * self.config.num_envs
         started = time.perf_counter()
         metrics = self.loop.advance(self.rounds_per_chunk)
         seconds = time.perf_counter() - started
@@ -171,6 +217,10 @@ class Run:
             for index in range(self.config.seeds)
         ]
 
+    def lacks_replay(self) -> bool:
+        """Whether the replay is empty, as in a run that was saved without it."""
+        return self.algorithm.experience == "replay" and int(self.loop.state.replay.added[0]) == 0
+
     def evaluation(self) -> list[dict[str, Any]]:
         """Records of an evaluation by every rule asked for."""
         rows = []
@@ -190,22 +240,28 @@ class Run:
                 )
         return rows
 
-    def save(self) -> None:
-        """Write a checkpoint of everything."""
-        state = self.loop.state
-        added = int(state.replay.added[0])
+    def save(self, directory: Path | None = None, replay: bool = True) -> None:
+        """Write a checkpoint of everything; to another directory, a copy that may leave out the replay."""
+        state, to = self.loop.state, directory or self.directory
+        added = int(state.replay.added[0]) if replay else 0
         capacity = self.config.capacity
-        begin = max(checkpoint.saved_rows(self.directory), added - capacity)
+        begin = max(checkpoint.saved_rows(to), added - capacity)
         index = np.arange(begin, added) % capacity
         data = jax.device_get(state.replay.data)
         rows = {name: np.array(field[:, index], order="C") for name, field in data._asdict().items()}
         facts = {
             "about": self.about,
-            "metrics_offset": self.records.offset() if self.records else 0,
+            "metrics_offset": self.records.offset() if self.records and directory is None else 0,
+            "spec": self.loop.spec._asdict(),
+            "layout": self.loop.layout,
+            "copy": directory is not None,
             "fingerprint": fingerprint(),
             "extra": self.loop.extra(),
         }
-        checkpoint.save_checkpoint(self.directory, self.env_step, self._small(), facts, rows, added, capacity)
+        small = self._small()
+        if not replay:
+            small["replay"] = np.zeros_like(small["replay"])
+        checkpoint.save_checkpoint(to, self.env_step, small, facts, rows, added, capacity)
 
     def _small(self) -> Any:
         """The state without the replay's rows, which are saved apart."""
@@ -214,7 +270,7 @@ class Run:
     def restore(self) -> list[str]:
         """Take up the newest good checkpoint; what there is to say about it."""
         manifest, arrays, segments, complaints = checkpoint.load_latest(self.directory)
-        if manifest["facts"]["about"] != json.loads(json.dumps(self.about)):
+        if not same_run(manifest["facts"]["about"], read_about(self.directory)):
             raise checkpoint.DamagedCheckpoint(
                 f"{self.directory}: the checkpoint is not of the run that run.json describes"
             )
@@ -233,7 +289,8 @@ class Run:
         self.loop.set_extra(manifest["facts"]["extra"])
         checkpoint.drop_rows_after(self.directory, added)
         self.env_step = int(manifest["step"])
-        self.records = Records(self.directory / "metrics.jsonl", int(manifest["facts"]["metrics_offset"]))
+        if not manifest["facts"].get("copy"):
+            self.records = Records(self.directory / "metrics.jsonl", int(manifest["facts"]["metrics_offset"]))
         now, then = fingerprint(), manifest["facts"]["fingerprint"]
         changed = [f"{name} was {then.get(name)}, is {now[name]}" for name in now if now[name] != then.get(name)]
         if changed:
@@ -265,6 +322,9 @@ class Stop:
 def signals() -> Iterator[Stop]:
     """Turn the first signal into a request to stop after the chunk."""
     stop = Stop()
+    if threading.current_thread() is not threading.main_thread():
+        yield stop  # only the main thread may set handlers
+        return
 
     def handle(number: int, frame: Any) -> None:
         stop.asked = True
@@ -282,53 +342,100 @@ def signals() -> Iterator[Stop]:
 def start(directory: Path, env: str, algo: str, algorithm_config: Any, config: RunConfig) -> Run:
     """A new run; its directory must not hold one."""
     run = Run(directory, env, algo, algorithm_config, config)  # refuses bad settings before any file is made
+    begin(run)
+    return run
+
+
+def begin(run: Run) -> None:
+    """Make the run's directory and its first files."""
+    directory = run.directory
     if (directory / "run.json").exists():
         raise InvalidArgument(
             f"out = {str(directory)!r} holds a run already: resume it with `s2ac train --resume {directory}`"
         )
+    write_about(run, directory)
+    run.records = Records(directory / "metrics.jsonl", 0)
+
+
+def write_about(run: Run, directory: Path) -> None:
+    """Write run.json; a crash leaves the old one or the new one."""
     try:
         directory.mkdir(parents=True, exist_ok=True)
-        (directory / "run.json").write_text(json.dumps(run.about, indent=2) + "\n", encoding="utf-8")
+        aside = directory / f"run.json.tmp-{os.getpid()}"
+        aside.write_text(json.dumps(run.about, indent=2) + "\n", encoding="utf-8")
+        aside.replace(directory / "run.json")
     except OSError as error:
         raise checkpoint.DiskError(f"cannot write to {directory}: {error.strerror}") from error
-    run.records = Records(directory / "metrics.jsonl", 0)
-    return run
 
 
-def open_run(directory: Path) -> tuple[Run, list[str]]:
-    """A run from its directory, at its newest good checkpoint."""
+def read_about(directory: Path) -> dict[str, Any]:
+    """What run.json says."""
     try:
         about = json.loads((directory / "run.json").read_text(encoding="utf-8"))
+    except OSError as error:
+        raise S2acError(f"{directory} is not a run: {error.strerror} (run.json)") from error
+    except ValueError as error:
+        raise S2acError(f"{directory}/run.json is damaged: {error}") from error
+    if not isinstance(about, dict):
+        raise S2acError(f"{directory}/run.json is damaged: not an object")
+    return about
+
+
+def same_run(one: dict[str, Any], other: dict[str, Any]) -> bool:
+    """Whether both describe the same run; it may have been told to go on for longer."""
+    without = lambda about: {**about, "run": {**about.get("run", {}), "steps": None}}  # noqa: E731
+    return without(one) == without(other)
+
+
+def configs_of(about: dict[str, Any], directory: Path) -> tuple[Any, RunConfig]:
+    """The algorithm's config and the run's, from run.json."""
+    try:
         entry = ALGORITHMS[about["algo"]]
         tupled = {
             name: tuple(value) if isinstance(value, list) else value for name, value in about["algorithm"].items()
         }
         algorithm_config = dataclasses.replace(entry.config, **tupled)
-        config = RunConfig(**{**about["run"], "select": tuple(about["run"]["select"])})
-    except OSError as error:
-        raise S2acError(f"{directory} is not a run: {error.strerror} (run.json)") from error
-    except (ValueError, KeyError, TypeError) as error:
+        return algorithm_config, RunConfig(**{**about["run"], "select": tuple(about["run"]["select"])})
+    except (InvalidArgument, ValueError, KeyError, TypeError) as error:
         raise S2acError(f"{directory}/run.json is damaged: {error}") from error
-    run = Run(directory, about["env"], about["algo"], algorithm_config, config)
+
+
+def open_run(directory: Path, make_env: MakeEnv | None = None) -> tuple[Run, list[str]]:
+    """A run from its directory, at its newest good checkpoint."""
+    about = read_about(directory)
+    algorithm_config, config = configs_of(about, directory)
+    run = Run(directory, about["env"], about["algo"], algorithm_config, config, make_env)
     return run, run.restore()
 
 
-def train(run: Run) -> bool:
-    """Train until the run's steps are done or a signal asks to stop; whether it is done. Ends with a checkpoint."""
+def train(run: Run, callback: Callable[[list[dict[str, Any]]], bool] | None = None) -> bool:
+    """Train until the run's steps are done or a signal asks to stop; whether it is done. Ends with a checkpoint.
+
+    `callback` gets each chunk's records and says whether to go on; if it raises, the state is saved first.
+    """
     config, total = run.config, int(run.config.steps)
-    assert run.records is not None
+    records = run.records = run.records or Records(run.directory / "metrics.jsonl", 0)
+    board = Tensorboard(run.directory / "tensorboard", run.env_step) if config.tensorboard else None
 
     def due(every: int, before: int) -> bool:
         return before // every != run.env_step // every
 
     bar = tqdm(total=total, initial=min(run.env_step, total), unit="step", disable=not sys.stderr.isatty())
-    with signals() as stop, lock(run.directory), bar:
+    with signals() as stop, lock(run.directory), bar, board or nullcontext():
         while run.env_step < total and not stop.asked:
             before = run.env_step
             rows = run.advance()
-            run.records.add(rows)
-            if due(config.evaluate_every, before) or run.env_step >= total:
-                run.records.add(run.evaluation())
+            evaluated = run.evaluation() if due(config.evaluate_every, before) or run.env_step >= total else []
+            records.add([*rows, *evaluated])
+            if board:
+                board.add([*rows, *evaluated])
+            if callback:
+                try:
+                    if not callback([*rows, *evaluated]):
+                        stop.asked = True
+                except BaseException:
+                    run.save()
+                    raise
             if due(config.checkpoint_every, before) or run.env_step >= total or stop.asked:
                 run.save()
             mean_return = float(np.mean([row["return"] for row in rows]))

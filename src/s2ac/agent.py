@@ -1,0 +1,476 @@
+"""The agent: train, ask, evaluate, save and load in five verbs.
+
+    import s2ac
+    agent = s2ac.Agent("Pendulum-v1", algo="s2ac")
+    agent.learn(20_000)
+    action = agent.predict(observation, select="argmax")
+    agent.save("pendulum"); agent = s2ac.load("pendulum")
+
+An agent trains in a run directory like `s2ac train`'s, with the same records and checkpoints, so the command line's
+`evaluate`, `report`, `watch` and `train --resume` work on it. A loaded agent needs its environment only to learn or to
+be evaluated, not to predict.
+"""
+
+import copy
+import dataclasses
+import difflib
+import math
+import re
+import shutil
+import tempfile
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import gymnasium
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+import s2ac
+from s2ac.algorithms import ALGORITHMS, Algorithm
+from s2ac.checks import InvalidArgument, S2acError, check_between, check_count, check_name
+from s2ac.envs.gymnasium import CUSTOM, MakeEnv, layout_of, maker, spec_of
+from s2ac.presets import fields_of
+from s2ac.training import checkpoint
+from s2ac.training.device import stream
+from s2ac.training.trainer import ENVS, Run, RunConfig, begin, configs_of, open_run, read_about, train, write_about
+from s2ac.types import Array, EnvSpec
+
+if TYPE_CHECKING:
+    from s2ac.export import Exported
+
+PREDICT, CLOUD = 100, 101  # streams of random numbers of their own, apart from those of training
+
+
+class StopTraining(Exception):
+    """Raise it in a callback to end `learn`; the state is saved and `learn` returns."""
+
+
+class Progress(NamedTuple):
+    """What a callback gets between two chunks of training."""
+
+    env_step: int
+    records: list[dict[str, Any]]  # the chunk's, one per seed, and those of an evaluation if there was one
+    agent: "Agent"
+
+
+class Cloud(NamedTuple):
+    """Actions of an observation with their density; with a batch of observations `[B, …]`."""
+
+    particles: np.ndarray  # [num, D], actions
+    log_prob: np.ndarray  # [num], log-density in action space; nan where the algorithm does not know it (SQL)
+    entropy: np.ndarray  # (), −mean log_prob
+
+
+class Evaluation(NamedTuple):
+    """Returns of whole episodes."""
+
+    mean: float
+    std: float
+    returns: np.ndarray  # [S, E]
+    lengths: np.ndarray  # [S, E]
+
+
+Callback = Callable[[Progress], bool | None]
+EnvLike = str | gymnasium.Env | MakeEnv
+
+
+class Agent:
+    """One algorithm on one environment, for one or more seeds.
+
+    Args:
+        env: a name (`multigoal`, any Gymnasium id), a `gymnasium.Env`, or a function that makes one. Actions must be a
+            bounded one-dimensional Box; an environment that cannot be copied must come as a function.
+        algo: s2ac, s2ac-phi, s2ac-amortized, sac, sac-nf, sql, ddpg or ppo.
+        seeds: how many to train, in one compiled call.
+        directory: where the run is written once `learn` is called. Default: runs/ENV-ALGO, with a number if taken.
+        preset: named settings to start from: default, paper, paper-mujoco or demo.
+        **fields: any field of the run (`RunConfig`) or of the algorithm (such as `S2acConfig`).
+    """
+
+    def __init__(
+        self,
+        env: EnvLike,
+        algo: str = "s2ac",
+        seeds: int = 1,
+        *,
+        directory: str | Path | None = None,
+        preset: str = "default",
+        **fields: Any,
+    ) -> None:
+        name, make = environment(env)
+        algorithm_config, config = make_configs(algo, preset, {**fields, "seeds": seeds})
+        where = Path(directory) if directory else free_directory(name, algo)
+        if (where / "run.json").exists():
+            raise InvalidArgument(f"directory = {str(where)!r} holds a run already: s2ac.load({str(where)!r})")
+        run = Run(where, name, algo, algorithm_config, config, make)
+        self._set_up(run.about, algorithm_config, config, run.loop.spec, run.loop.layout, make)
+        self._run = run
+
+    _run: Run | None = None
+    _source: Path | None = None  # where a loaded agent came from; with its state and step, until it has a run
+    _state: Any = None
+    _loaded_step = 0
+
+    def _set_up(
+        self,
+        about: dict[str, Any],
+        algorithm_config: Any,
+        config: RunConfig,
+        spec: EnvSpec,
+        layout: Any,
+        make: MakeEnv | None,
+    ) -> None:
+        """What new and loaded agents have in common."""
+        self.env_name: str = about["env"]
+        self.algo: str = about["algo"]
+        self.algorithm_config, self.config = algorithm_config, config
+        self.spec, self.version = spec, s2ac.__version__
+        self.algorithm: Algorithm = ALGORITHMS[self.algo].make(spec, algorithm_config)
+        self._layout = layout or {}
+        self._make = make
+        self._policies: dict[int, Any] = {}  # the state of one seed, by index; emptied by learning
+        self._compiled: dict[Any, Any] = {}
+        self._draws = 0
+        self._key = jax.random.key(config.first_seed)
+
+    @property
+    def directory(self) -> Path | None:
+        """The run's directory; what was loaded is elsewhere if it was a saved copy."""
+        return self._run.directory if self._run else self._source
+
+    @property
+    def env_step(self) -> int:
+        """Environment steps of each seed so far."""
+        return self._run.env_step if self._run else self._loaded_step
+
+    def __repr__(self) -> str:
+        return f"Agent({self.env_name!r}, algo={self.algo!r}, seeds={self.config.seeds}) at step {self.env_step}"
+
+    # --- Learning --------------------------------------------------------------------------------------------
+
+    def learn(self, steps: float, callback: Callback | None = None) -> "Agent":
+        """Train every seed for `steps` more environment steps; can be called again to go on.
+
+        `callback` is called between chunks (every `log_every` steps) with a `Progress`; if it returns False or raises
+        `StopTraining`, training ends. Whatever ends it, the state is saved first: Ctrl-C (which then goes on as
+        KeyboardInterrupt) and a callback that raises as well.
+        """
+        check_between("steps", steps, 1, math.inf, open_high=True)
+        run = self._with_run()
+        new = run.records is None
+        if run.env_step and run.lacks_replay():
+            warnings.warn(
+                "this agent was saved without its replay (replay=False): it fills a new one with uniform actions first",
+                stacklevel=2,
+            )
+        run.aim(run.env_step + steps)
+        if new:
+            begin(run)
+        else:
+            write_about(run, run.directory)
+        stopped = False
+
+        def ask(records: list[dict[str, Any]]) -> bool:
+            nonlocal stopped
+            self._policies.clear()
+            if callback is not None:
+                try:
+                    stopped = callback(Progress(run.env_step, records, self)) is False
+                except StopTraining:
+                    stopped = True
+                except Exception as error:
+                    inner = error.__traceback__.tb_next if error.__traceback__ else None
+                    error.add_note(f"(raised by the callback; the state is saved: s2ac.load({str(run.directory)!r}))")
+                    raise error.with_traceback(inner) from error.__cause__
+            return not stopped
+
+        finished = train(run, ask)
+        self._policies.clear()
+        if not finished and not stopped:
+            raise KeyboardInterrupt
+        return self
+
+    def evaluate(self, episodes: int = 20, select: str = "sample") -> Evaluation:
+        """Play whole episodes of every seed by a selection rule, on environments of their own."""
+        check_count("episodes", episodes, 1)
+        check_name("select", select, self.algorithm.rules)
+        played = self._with_run().play(select, episodes)
+        total = np.asarray(played.total)
+        return Evaluation(float(total.mean()), float(total.std()), total, np.asarray(played.length))
+
+    # --- Asking ----------------------------------------------------------------------------------------------
+
+    def predict(
+        self, observation: Any, select: str = "sample", *, seed_index: int = 0, draw: int | None = None
+    ) -> np.ndarray:
+        """The action of one observation `[D]`, or of a batch `[B, D]`, in the environment's own units.
+
+        Args:
+            observation: numbers `[O]` or `[B, O]`, or a Dict observation as the environment gives it.
+            select: sample, softmax, argmax, mean or amortized, as the algorithm has them (`agent.algorithm.rules`).
+            seed_index: whose policy, 0 for the first seed.
+            draw: the same number gives the same random draws; otherwise each call draws anew.
+        """
+        flat = self._checked(observation)
+        compiled = self._compiled.get(select)
+        if compiled is None:
+            check_name("select", select, self.algorithm.rules)
+            compiled = self._compiled[select] = jax.jit(
+                lambda *given: act_of(self.algorithm, self.spec, select, *given)
+            )
+        if draw is None:
+            self._draws += 1
+            draw = self._draws
+        return np.asarray(compiled(self.policy_state(seed_index), self._key, np.uint32(draw), flat))
+
+    def sample(self, observation: Any, num: int = 64, *, seed_index: int = 0, draw: int | None = None) -> Cloud:
+        """`num` actions of an observation (or of each in a batch) with their log-density, and the entropy they tell."""
+        check_count("num", num, 1)
+        cloud = self.algorithm.cloud
+        if cloud is None:
+            raise InvalidArgument(f"{self.algo} has no set of actions to sample: use predict(observation, 'sample')")
+        flat = self._checked(observation)
+        compiled = self._compiled.get(num)
+        if compiled is None:
+
+            def one(state: Any, key: Array, count: Array, observation: Array) -> Any:
+                drawn = over_batch(lambda k, o: cloud(k, state, o, num)[:2], stream(key, CLOUD, count), observation)
+                return (*drawn, -jnp.mean(drawn[1], axis=-1))
+
+            compiled = self._compiled[num] = jax.jit(one)
+        if draw is None:
+            self._draws += 1
+            draw = self._draws
+        drawn = compiled(self.policy_state(seed_index), self._key, np.uint32(draw), flat)
+        return Cloud(*map(np.asarray, drawn))
+
+    def policy_state(self, seed_index: int = 0) -> Any:
+        """The algorithm's state of one seed."""
+        if seed_index not in self._policies:
+            if not (isinstance(seed_index, int) and 0 <= seed_index < self.config.seeds):
+                raise InvalidArgument(f"seed_index = {seed_index!r}: must be from 0 to {self.config.seeds - 1}")
+            states = self._run.loop.state.algorithm if self._run else self._state
+            self._policies[seed_index] = jax.device_put(jax.tree.map(lambda leaf: leaf[seed_index], states))
+        return self._policies[seed_index]
+
+    def _checked(self, observation: Any) -> np.ndarray:
+        """The observation as float32 `[O]` or `[B, O]`, or one line that says what is wrong with it."""
+        size = self.spec.observation_size
+        if isinstance(observation, dict):
+            observation = self._flattened(observation)
+        try:
+            array = np.asarray(observation)
+        except ValueError as error:
+            raise InvalidArgument(f"observation: {error}") from error
+        if array.dtype.kind not in "fiub":
+            raise InvalidArgument(f"observation of type {array.dtype}: must be numbers, such as float32")
+        shape = tuple(self._layout.get("shape", (size,)))
+        if len(shape) != 1 and array.shape[array.ndim - len(shape) :] == shape:
+            array = array.reshape((*array.shape[: array.ndim - len(shape)], size))
+        if array.ndim not in (1, 2) or array.shape[-1] != size or 0 in array.shape:
+            want = f"({size},), or (B, {size}) for a batch" if len(shape) == 1 else f"{shape}, or (B, …) for a batch"
+            raise InvalidArgument(f"observation of shape {np.shape(observation)}: must be {want}")
+        flat = array.astype(np.float32, copy=False)
+        if not np.isfinite(flat).all():
+            where = tuple(int(index) for index in np.argwhere(~np.isfinite(flat))[0])
+            at = ", ".join(map(str, where))
+            raise InvalidArgument(f"observation[{at}] = {flat[where]}: must be a finite number")
+        return flat
+
+    def _flattened(self, observation: dict[str, Any]) -> np.ndarray:
+        keys = self._layout.get("keys")
+        if keys is None:
+            raise InvalidArgument("observation is a dict: flatten it first, with gymnasium.spaces.flatten")
+        if set(observation) != {key for key, _ in keys}:
+            raise InvalidArgument(f"observation has keys {sorted(observation)}: must be {[key for key, _ in keys]}")
+        parts: list[Any] = []
+        for key, shape in keys:
+            part = np.asarray(observation[key])
+            if list(part.shape) == shape:
+                parts.append(part.reshape(-1))
+            elif list(part.shape[1:]) == shape:
+                parts.append(part.reshape(part.shape[0], -1))
+            else:
+                raise InvalidArgument(f"observation[{key!r}] of shape {part.shape}: must be {tuple(shape)}")
+        if len({part.shape[:-1] for part in parts}) > 1:
+            raise InvalidArgument("observation: its parts are not of the same batch")
+        return np.concatenate(parts, axis=-1)
+
+    # --- Files -----------------------------------------------------------------------------------------------
+
+    def save(self, directory: str | Path, replay: bool = False) -> Path:
+        """Write the agent to a directory that `s2ac.load` reads; with `replay=True` also what learning needs to go on.
+
+        An agent that is there already is replaced; any other directory with files in it is refused.
+        """
+        target = Path(directory)
+        if self._run and self._run.records and target.resolve() == self._run.directory.resolve():
+            self._run.save()  # the run's own directory: a checkpoint among the others
+            return target
+        if target.exists() and any(target.iterdir()) and not (target / "run.json").exists():
+            raise InvalidArgument(f"directory = {str(target)!r} holds other files: name a new one")
+        try:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            aside = Path(tempfile.mkdtemp(prefix=f"{target.name}.tmp-", dir=target.parent))
+        except OSError as error:
+            raise checkpoint.DiskError(f"cannot write to {target}: {error.strerror}") from error
+        try:
+            if self._run is None:
+                assert self._source is not None
+                shutil.copytree(self._source, aside, dirs_exist_ok=True, ignore=shutil.ignore_patterns("lock"))
+            else:
+                write_about(self._run, aside)
+                self._run.save(aside, replay)
+            aside.chmod(0o755)
+            if target.exists():
+                shutil.rmtree(target)
+            aside.rename(target)
+        finally:
+            if aside.exists():
+                shutil.rmtree(aside)
+        return target
+
+    def export(self, file: str | Path, format: str = "onnx", select: str = "sample", **options: Any) -> "Exported":
+        """Write a policy that runs without this package, checked against this one: see `s2ac.export.export`."""
+        from s2ac.export import export
+
+        return export(self, file, format, select, **options)
+
+    def _with_run(self) -> Run:
+        """The run, made when it is first needed: predicting from a loaded agent needs no environment."""
+        if self._run is None:
+            assert self._source is not None
+            run, complaints = open_run(self._source, self._make)
+            for complaint in complaints:
+                warnings.warn(complaint, stacklevel=3)
+            if run.records is None:  # a saved copy: it stays as it is, learning goes on elsewhere
+                run.directory = free_directory(self.env_name, self.algo)
+            self._run = run
+        return self._run
+
+
+def load(directory: str | Path, env: EnvLike | None = None) -> Agent:
+    """An agent from a directory: one that `Agent.save` wrote, any run of `s2ac train`, or a shipped one by its name.
+
+    `env` is needed to learn or evaluate if the environment was not given by name; to predict it is not.
+    """
+    source = find_agent(directory)
+    about = read_about(source)
+    check_name(f"{source}/run.json: algo", about.get("algo"), ALGORITHMS)
+    algorithm_config, config = configs_of(about, source)
+    manifest, arrays, _, complaints = checkpoint.load_latest(source)
+    for complaint in complaints:
+        warnings.warn(complaint, stacklevel=2)
+    name, make = environment(env) if env is not None else (about["env"], None)
+    if env is not None and make is None and name not in ENVS:
+        make = maker(name)
+    facts = manifest["facts"]
+    if "spec" in facts:
+        ends = (tuple(facts["spec"][f"action_{end}"]) for end in ("low", "high"))
+        spec, layout = EnvSpec(facts["spec"]["observation_size"], *ends), facts.get("layout")
+    else:
+        spec, layout = probe(name, make)
+    if env is not None and (given := probe(name, make)[0]) != spec:
+        raise InvalidArgument(f"env = {name!r} has {given}, but the agent was trained with {spec}")
+    agent = Agent.__new__(Agent)
+    agent._set_up(about, algorithm_config, config, spec, layout, make)
+    agent._source, agent._loaded_step = source, int(manifest["step"])
+    like = jax.eval_shape(jax.vmap(agent.algorithm.init), jax.random.split(agent._key, config.seeds))
+    own = {name: array for name, array in arrays.items() if name.startswith("['algorithm']")}
+    agent._state = checkpoint.arrays_to_tree({"algorithm": like}, own)["algorithm"]
+    return agent
+
+
+def find_agent(directory: str | Path) -> Path:
+    """A directory, or a shipped agent's name such as multigoal/s2ac, looked up in results/agents."""
+    path = Path(directory)
+    if path.exists():
+        return path
+    shelves = [Path("results/agents"), Path(__file__).parents[2] / "results" / "agents"]
+    for shelf in shelves:
+        if (shelf / path / "run.json").exists() and not path.is_absolute() and ".." not in path.parts:
+            return shelf / path
+    known = {str(file.parent.relative_to(shelf)) for shelf in shelves for file in shelf.glob("*/*/run.json")}
+    near = difflib.get_close_matches(str(directory), known, n=1)
+    hint = f"; did you mean {near[0]!r}?" if near else f"; shipped agents: {', '.join(sorted(known)) or 'none'}"
+    raise S2acError(f"{str(directory)!r} is neither a directory nor a shipped agent{hint}")
+
+
+def environment(env: EnvLike) -> tuple[str, MakeEnv | None]:
+    """The environment's name, and how to make it if the name does not say."""
+    if isinstance(env, str):
+        return env, None
+    if isinstance(env, gymnasium.Env):
+        spec = env.spec
+        if spec is not None and gymnasium.registry.get(spec.id) == spec:
+            return spec.id, None  # made by its name, with nothing changed
+
+        def make() -> gymnasium.Env:
+            try:
+                return copy.deepcopy(env)
+            except Exception as error:
+                raise InvalidArgument(
+                    f"env = {type(env.unwrapped).__name__} cannot be copied ({error}): pass a function that makes it"
+                ) from error
+
+        return f"{CUSTOM}{type(env.unwrapped).__name__}", make
+    if callable(env):
+        return f"{CUSTOM}{getattr(env, '__name__', type(env).__name__)}", env
+    raise InvalidArgument(f"env = {env!r}: must be a name, a gymnasium.Env or a function that makes one")
+
+
+def probe(name: str, make: MakeEnv | None) -> tuple[EnvSpec, Any]:
+    """Sizes and layout of an environment."""
+    if make is None and name in ENVS:
+        spec = ENVS[name]().spec
+        return spec, {"shape": [spec.observation_size]}
+    env = (make or maker(name, tuple(ENVS)))()
+    found = spec_of(env, name), layout_of(env.observation_space)
+    env.close()
+    return found
+
+
+def make_configs(algo: str, preset: str, fields: dict[str, Any]) -> tuple[Any, RunConfig]:
+    """The algorithm's config and the run's from one set of fields; an unknown one is answered with the nearest."""
+    check_name("algo", algo, ALGORITHMS)
+    default = ALGORITHMS[algo].config
+    of_run = {field.name for field in dataclasses.fields(RunConfig)}
+    of_algorithm = {field.name for field in dataclasses.fields(default)}
+    if "steps" in fields:
+        raise InvalidArgument("steps: give them to learn(steps)")
+    for name in fields:
+        check_name("field", name, (of_run | of_algorithm) - {"steps"})
+    tupled = {name: tuple(value) if isinstance(value, list) else value for name, value in fields.items()}
+    mine = {name: value for name, value in tupled.items() if name in of_algorithm}
+    algorithm_config = dataclasses.replace(default, **{**fields_of(preset, "algorithm", default), **mine})
+    rest = {name: value for name, value in tupled.items() if name in of_run}
+    return algorithm_config, RunConfig(**{**fields_of(preset, "run", RunConfig), **rest})
+
+
+def free_directory(name: str, algo: str) -> Path:
+    """runs/ENV-ALGO, with a number if that is taken."""
+    base = re.sub(r"[^\w.-]+", "-", f"{name.removeprefix(CUSTOM)}-{algo}")
+    taken = (Path("runs") / (base if number == 1 else f"{base}-{number}") for number in range(1, 10**6))
+    return next(path for path in taken if not path.exists())
+
+
+def over_batch(function: Callable[[Array, Array], Any], key: Array, observation: Array) -> Any:
+    """A function of a key and one observation, on one observation or a batch."""
+    if observation.ndim == 1:
+        return function(key, observation)
+    return jax.vmap(function)(jax.random.split(key, observation.shape[0]), observation)
+
+
+def act_of(
+    algorithm: Algorithm, spec: EnvSpec, select: str, state: Any, key: Array, count: Array, observation: Array
+) -> Array:
+    """The action, inside the box, by the `count`-th draw."""
+    low, high = jnp.asarray(spec.action_low, jnp.float32), jnp.asarray(spec.action_high, jnp.float32)
+
+    def one(key: Array, observation: Array) -> Array:
+        return jnp.clip(algorithm.act(key, state, observation, select), low, high)
+
+    return over_batch(one, stream(key, PREDICT, count), observation)

@@ -1,0 +1,352 @@
+"""A trained policy as a file that runs without this package: ONNX, StableHLO, or plain weights.
+
+    onnx, stablehlo   (observation [B, O], noise [B, K]) ↦ action [B, D], already in the environment's units
+    weights           safetensors of one network and, beside it, JSON that says how to run it
+
+Whatever a rule draws at random is an explicit input of standard normal numbers, so that outputs can be compared; a
+rule that draws nothing has no such input, and `noise_seed` fixes it inside the file. Every file is run on 1,000
+observations and compared with the JAX policy before it is declared good; one that differs is removed.
+"""
+
+import json
+import logging
+import os
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from s2ac.checks import InvalidArgument, check_count, check_name
+from s2ac.networks import Layer
+from s2ac.noise import Unexportable, with_noise
+from s2ac.types import Array
+
+if TYPE_CHECKING:
+    from s2ac.agent import Agent
+
+FORMATS = {"onnx": ".onnx", "stablehlo": ".stablehlo", "weights": ".safetensors"}
+TOLERANCE = 1e-5
+"""Largest difference from the JAX policy, in units of half the action's range or of 1, whichever is more."""
+
+CHECKED = 1_000
+MAX_TIES = 10
+MAX_BYTES = 2**31 - 1  # of a protobuf
+Runner = Callable[[np.ndarray, np.ndarray], np.ndarray]
+
+
+class Exported(NamedTuple):
+    """What was written, and how well it agrees."""
+
+    file: Path
+    noise_size: int  # K; 0 if the file takes an observation alone
+    max_difference: float
+    ties: int  # observations on an edge of the policy, where rounding decides: see `check_outputs`
+
+
+class Policy(NamedTuple):
+    """A selection rule of one seed as a pure function."""
+
+    function: Callable[[Array, Array], Array]  # observation [O], noise [K] to action [D]
+    noise_size: int
+    observation_size: int
+    scale: np.ndarray  # [D], what differences are measured in
+
+
+def export(
+    agent: "Agent",
+    file: str | Path,
+    format: str = "onnx",
+    select: str = "sample",
+    *,
+    batch: int = 1,
+    seed_index: int = 0,
+    noise_seed: int | None = None,
+) -> Exported:
+    """Write the policy of one of the agent's seeds to `file`, and check it.
+
+    Args:
+        agent: from `s2ac.Agent` or `s2ac.load`.
+        file: where to; the usual ending is .onnx, .stablehlo or .safetensors.
+        format: onnx, stablehlo or weights.
+        select: the selection rule.
+        batch: observations per call, fixed in the file (onnx and stablehlo).
+        seed_index: whose policy, 0 for the first seed.
+        noise_seed: draw the noise from this seed once and keep it inside, so that the file takes no noise.
+    """
+    check_name("format", format, FORMATS)
+    check_name("select", select, agent.algorithm.rules)
+    check_count("batch", batch, 1)
+    path = Path(file)
+    policy = policy_of(agent, select, seed_index, noise_seed)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if format == "onnx":
+        write, load = _write_onnx, load_onnx
+    elif format == "stablehlo":
+        write, load = _write_stablehlo, load_stablehlo
+    else:
+        write, load = _write_weights, load_weights
+    about = {"s2ac": agent.version, "env": agent.env_name, "algo": agent.algo, "select": select}
+    written = write(policy, path, batch, {**about, "layers": (agent, select, seed_index, noise_seed)})
+    try:
+        difference, ties = check_outputs(policy, load(path), batch)
+    except Exception:
+        for each in written:
+            each.unlink(missing_ok=True)
+        raise
+    return Exported(path, policy.noise_size, difference, ties)
+
+
+def policy_of(agent: "Agent", select: str, seed_index: int = 0, noise_seed: int | None = None) -> Policy:
+    """The agent's rule with explicit noise, its parameters inside and its action clipped into the box."""
+    spec, state = agent.spec, agent.policy_state(seed_index)
+    low, high = np.array(spec.action_low, np.float32), np.array(spec.action_high, np.float32)
+
+    def act(key: Array, observation: Array) -> Array:
+        return jnp.clip(agent.algorithm.act(key, state, observation, select), low, high)
+
+    example = jax.ShapeDtypeStruct((spec.observation_size,), np.float32)
+    function, size = with_noise(act, jax.random.key(0), example)
+    scale = np.maximum(1, 0.5 * (high - low))
+    if noise_seed is None:
+        return Policy(function, size, spec.observation_size, scale)
+    fixed: Any = np.random.default_rng(noise_seed).standard_normal(size).astype(np.float32)
+    return Policy(lambda observation, _: function(observation, fixed), 0, spec.observation_size, scale)
+
+
+def _batched(policy: Policy) -> Callable[..., Array]:
+    """The policy for a batch; without noise it takes observations alone."""
+    if policy.noise_size:
+        return jax.vmap(policy.function)
+    nothing: Any = np.zeros(0, np.float32)
+    return jax.vmap(lambda observation: policy.function(observation, nothing))
+
+
+def _inputs(policy: Policy, batch: int) -> list[tuple[int, int]]:
+    shapes = [(batch, policy.observation_size)]
+    return [*shapes, (batch, policy.noise_size)] if policy.noise_size else shapes
+
+
+def check_outputs(policy: Policy, runner: Runner, batch: int) -> tuple[float, int]:
+    """Largest difference from the JAX policy on 1,000 observations, and how many were decided by rounding.
+
+    A policy that follows a critic with ReLU, or takes the best of several actions, jumps at edges; an observation
+    that lies on one, within rounding, may come out on either side. A row that differs is such a tie if the JAX policy
+    itself gives the file's answer at an observation that differs in its last digits. More than 1 % of them is an error.
+    """
+    generator = np.random.default_rng(0)
+    num = -(-CHECKED // batch) * batch
+    observations = generator.standard_normal((num, policy.observation_size)).astype(np.float32)
+    noise = generator.standard_normal((num, policy.noise_size)).astype(np.float32)
+    compiled = jax.jit(jax.vmap(policy.function))
+    wanted = np.asarray(compiled(observations, noise))
+    parts = [runner(observations[i : i + batch], noise[i : i + batch]) for i in range(0, num, batch)]
+    shapes = {part.shape for part in parts}
+    if shapes != {(batch, wanted.shape[1])}:
+        raise Unexportable(
+            f"the exported policy gives shape {shapes.pop()}, not {(batch, wanted.shape[1])}; file removed"
+        )
+    found = np.concatenate(parts)
+    scale = policy.scale[None]
+    difference = np.nan_to_num(np.abs(found - wanted) / scale, nan=np.inf).max(axis=1)
+    odd = np.flatnonzero(difference > TOLERANCE)
+    good = difference[difference <= TOLERANCE]
+    worst = float(difference.max())
+    for row in odd[: MAX_TIES + 1]:
+        near = observations[row][None] * (1 + 1e-6 * generator.standard_normal((num, policy.observation_size)))
+        answers = np.asarray(compiled(near.astype(np.float32), np.repeat(noise[row][None], num, axis=0)))
+        if len(odd) > MAX_TIES or (np.abs(answers - found[row][None]) / scale).max(axis=1).min() > 10 * TOLERANCE:
+            raise Unexportable(
+                f"the exported policy differs from the JAX policy by {worst:.2g} on {len(odd)} of {num} observations, "
+                f"more than {TOLERANCE:g}; file removed: try another --format or --select"
+            )
+    return float(good.max()), len(odd)
+
+
+def _write_onnx(policy: Policy, path: Path, batch: int, about: dict[str, Any]) -> list[Path]:
+    os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
+    to_onnx, onnx = _need("jax2onnx", "onnx").to_onnx, _need("onnx", "onnx")
+    names = ["observation", "noise"][: 1 + bool(policy.noise_size)]
+    logger = logging.getLogger("onnx_ir")  # warns of every scalar; the outputs are compared instead
+    level = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        with warnings.catch_warnings(), _only_jax_plugins():
+            warnings.simplefilter("ignore")
+            shapes = _inputs(policy, batch)
+            model = to_onnx(
+                _batched(policy), shapes, model_name="s2ac policy", input_names=names, output_names=["action"]
+            )
+    except (NotImplementedError, TypeError, ValueError, RuntimeError) as error:
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise Unexportable(f"ONNX cannot express this policy ({reason}): use --format stablehlo") from error
+    finally:
+        logger.setLevel(level)
+    if model.ByteSize() > MAX_BYTES:
+        raise Unexportable(f"the policy takes {model.ByteSize():,} bytes, more than ONNX's 2 GB: use --format weights")
+    onnx.helper.set_model_props(model, {name: str(about[name]) for name in ("s2ac", "env", "algo", "select")})
+    path.write_bytes(model.SerializeToString())
+    return [path]
+
+
+@contextmanager
+def _only_jax_plugins() -> Iterator[None]:
+    """jax2onnx loads plugins for every network library and builds their examples, some 20 s; the policy needs JAX's own."""
+    system = _need("jax2onnx.plugins.plugin_system", "onnx")
+    if getattr(system, "_already_imported_plugins", None) is not False or not hasattr(system, "_import_tree"):
+        yield
+        return
+    system._import_tree(Path(system.__file__).parent / "jax", "jax2onnx.plugins.jax")
+    system._already_imported_plugins = True
+    try:
+        yield
+    finally:
+        system._already_imported_plugins = False  # whoever uses jax2onnx next gets the rest
+
+
+def load_onnx(path: Path) -> Runner:
+    """The file in onnxruntime, as a function of a batch."""
+    os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
+    runtime = _need("onnxruntime", "onnx")
+    options = runtime.SessionOptions()
+    options.intra_op_num_threads, options.log_severity_level = 1, 3
+    session = runtime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+    names = [each.name for each in session.get_inputs()]
+    return lambda *arrays: session.run(None, dict(zip(names, arrays, strict=False)))[0]
+
+
+def _write_stablehlo(policy: Policy, path: Path, batch: int, about: dict[str, Any]) -> list[Path]:
+    _need("flatbuffers", "stablehlo")
+    from jax import export as jax_export
+
+    shapes = [jax.ShapeDtypeStruct(shape, np.float32) for shape in _inputs(policy, batch)]
+    path.write_bytes(
+        jax_export.export(jax.jit(_batched(policy)), platforms=("cpu", "cuda", "tpu"))(*shapes).serialize()
+    )
+    return [path]
+
+
+def load_stablehlo(path: Path) -> Runner:
+    """The file in JAX, as a function of a batch."""
+    _need("flatbuffers", "stablehlo")
+    from jax import export as jax_export
+
+    exported = jax_export.deserialize(bytearray(path.read_bytes()))
+    call = jax.jit(exported.call)
+    return lambda *arrays: np.asarray(call(*arrays[: len(exported.in_avals)]))
+
+
+def _write_weights(policy: Policy, path: Path, batch: int, about: dict[str, Any]) -> list[Path]:
+    from safetensors.numpy import save
+
+    arrays, description = network_of(*about["layers"])
+    facts = {name: about[name] for name in ("s2ac", "env", "algo", "select")}
+    path.write_bytes(save(arrays))
+    described = path.with_suffix(".json")
+    described.write_text(json.dumps({**facts, **description}, indent=1) + "\n", encoding="utf-8")
+    return [path, described]
+
+
+def network_of(
+    agent: "Agent", select: str, seed_index: int, noise_seed: int | None
+) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+    """The one network that a rule runs, its arrays by name, and how to run it: see `run_network`."""
+    state, config, algo = agent.policy_state(seed_index), agent.algorithm_config, agent.algo
+    layers: Any = None
+    head, noisy = "squash", False
+    if select == "amortized":
+        layers, noisy = state.auxiliary, True
+    elif algo == "sql" and select == "sample":
+        layers, noisy = state.actor, True
+    elif algo == "ddpg" and select == "mean":
+        layers = state.actor
+    elif algo == "ppo" and select == "mean":
+        layers, head = state.params[0], "clip"
+    elif (algo == "sac" and select in ("sample", "mean")) or (select == "mean" and algo.startswith("s2ac")):
+        layers, head = state.actor, "gaussian"
+    if not layers or noise_seed is not None:
+        raise Unexportable(
+            f"the rule {select!r} of {algo!r} is more than one network: use --format onnx or stablehlo"
+            if not layers
+            else "noise_seed: weights take their noise as an input; use --format onnx or stablehlo"
+        )
+    arrays: dict[str, np.ndarray] = {}
+    described = []
+    for index, layer in enumerate(layers):
+        assert isinstance(layer, Layer)
+        last = index == len(layers) - 1
+        arrays |= {f"{index}.weight": np.array(layer.weight), f"{index}.bias": np.array(layer.bias)}
+        shape = list(layer.weight.shape)
+        described.append({"layer": index, "shape": shape, "activation": None if last else config.activation})
+    drawn = "gaussian" if select == "sample" and head == "gaussian" else "input" if noisy else None
+    description: dict[str, Any] = {"layers": described, "head": head, "noise": drawn}
+    if head == "gaussian":
+        description |= {"min_std": config.min_std, "max_std": config.max_std}
+    description |= {"action_low": agent.spec.action_low, "action_high": agent.spec.action_high}
+    return arrays, description
+
+
+NUMPY_ACTIVATIONS: dict[Any, Callable[[np.ndarray], np.ndarray]] = {
+    "relu": lambda x: np.maximum(x, 0),
+    "elu": lambda x: np.where(x > 0, x, np.expm1(np.minimum(x, 0))),
+    "silu": lambda x: x / (1 + np.exp(-x)),
+    "tanh": np.tanh,
+    None: lambda x: x,
+}
+
+
+def run_network(
+    arrays: dict[str, np.ndarray], about: dict[str, Any], observation: np.ndarray, noise: Any
+) -> np.ndarray:
+    """Run exported weights by numpy alone; examples/run_weights.py is the same without this package."""
+    value = np.concatenate([observation, noise], axis=-1) if about["noise"] == "input" else observation
+    for layer in about["layers"]:
+        value = value @ arrays[f"{layer['layer']}.weight"] + arrays[f"{layer['layer']}.bias"]
+        value = NUMPY_ACTIVATIONS[layer["activation"]](value)
+    low, high = np.array(about["action_low"], np.float32), np.array(about["action_high"], np.float32)
+    if about["head"] == "gaussian":
+        value, raw = np.split(value, 2, axis=-1)
+        if about["noise"] == "gaussian":
+            least, most = np.log(about["min_std"]), np.log(about["max_std"])
+            value = value + np.exp(least + 0.5 * (most - least) * (np.tanh(raw) + 1)) * noise
+    share = value if about["head"] == "clip" else np.tanh(value)
+    return np.clip(0.5 * ((1 + share) * high + (1 - share) * low), low, high)
+
+
+def load_weights(path: Path) -> Runner:
+    """Exported weights as a function of a batch."""
+    from safetensors.numpy import load_file
+
+    arrays = load_file(path)
+    about = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
+    return lambda observation, noise: run_network(arrays, about, observation, noise)
+
+
+def _need(module: str, extra: str) -> Any:
+    """An optional package, or one line that says how to get it."""
+    import importlib
+
+    try:
+        return importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        raise InvalidArgument(f"this format needs {module}, which is missing: pip install 's2ac[{extra}]'") from error
+
+
+def run_export(
+    run: Path, out: Path | None, format: str, select: str, batch: int, seed_index: int, noise_seed: int | None
+) -> None:
+    """The command `export`."""
+    from s2ac.agent import find_agent, load
+
+    agent = load(run)
+    file = out or find_agent(run) / f"policy-{select}{FORMATS[format]}"
+    made = export(agent, file, format, select, batch=batch, seed_index=seed_index, noise_seed=noise_seed)
+    noise = f" and {made.noise_size} standard normal numbers" if made.noise_size else ""
+    ties = f", {made.ties} decided by rounding" if made.ties else ""
+    sizes = agent.spec.observation_size, agent.spec.action_size
+    print(f"{made.file}: an observation of {sizes[0]} numbers{noise} to an action of {sizes[1]}")
+    print(f"checked on {CHECKED} observations: differs from the JAX policy by at most {made.max_difference:.1e}{ties}")

@@ -1,0 +1,46 @@
+"""Text from outside made inert: run names, settings and metric names may hold anything."""
+
+import json
+import math
+import unicodedata
+from typing import Any
+
+LONGEST = 2_000
+"""Characters of one text that are shown; a longer one is cut and says so."""
+
+
+def printable(text: str) -> str:
+    """The text on one line without characters that a terminal obeys or that reorder their neighbours.
+
+    Control and format characters (escape sequences, NUL, bidi overrides, zero-width ones) and halves of surrogate
+    pairs, which no encoding can write, appear as escapes such as \\x1b.
+    """
+    if len(text) > LONGEST:
+        text = f"{text[:LONGEST]}… ({len(text)} characters)"
+    if text.isprintable():
+        return text
+    return "".join(_escaped(c) if unicodedata.category(c) in {"Cc", "Cf", "Cs", "Co", "Zl", "Zp"} else c for c in text)
+
+
+def _escaped(character: str) -> str:
+    code = ord(character)
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+def inert(value: Any) -> Any:
+    """A tree of JSON values with every text printable and every number finite or None."""
+    if isinstance(value, str):
+        return printable(value)
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {printable(str(name)): inert(part) for name, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [inert(part) for part in value]
+    return value
+
+
+def to_json(value: Any) -> str:
+    """JSON of `inert(value)` that may stand inside a script element: ASCII, without <, > and &."""
+    text = json.dumps(inert(value), ensure_ascii=True, allow_nan=False, separators=(",", ":"))
+    return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")

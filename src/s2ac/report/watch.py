@@ -1,0 +1,152 @@
+"""Serve a run's page while it goes: on the loopback interface only, and too seldom to slow the training down.
+
+A refresh reads the new lines of metrics.jsonl and summarises. It loads no checkpoint and compiles nothing, so the
+clouds are left to the report. The page asks again after a hundred times as long as the last refresh took.
+"""
+
+import os
+import threading
+import time
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+from s2ac.checks import InvalidArgument, S2acError
+from s2ac.report.data import collect
+from s2ac.report.page import render
+from s2ac.report.records import Reader
+from s2ac.report.text import printable, to_json
+
+ADDRESS = "127.0.0.1"
+SHORTEST_WAIT = 2.0
+"""Seconds between two refreshes, at least."""
+
+REST = 100.0
+"""How many times as long as a refresh took the page waits before the next one: a share of 1 % of one core."""
+
+NO_CLOUDS = "Action clouds need the networks, so they are left out while watching: `s2ac report` draws them."
+
+
+class Watcher:
+    """The run's data, renewed when its files have changed."""
+
+    def __init__(self, directory: Path) -> None:
+        self.reader = Reader(directory)
+        self.guard = threading.Lock()
+        self.version, self.state, self.wait, self.data = 0, "", SHORTEST_WAIT, {}  # type: tuple[int, str, float, Any]
+        self.refresh()
+
+    def refresh(self) -> tuple[int, dict[str, Any]]:
+        """Version and data now; a new version only if something changed."""
+        with self.guard:
+            started = time.perf_counter()
+            changed = self.reader.update()
+            state = _look(self.reader.directory)
+            if changed or state != self.state or not self.data:
+                self.data = collect([self.reader], [NO_CLOUDS], live=True)
+                self.version, self.state = self.version + 1, state
+                self.wait = max(SHORTEST_WAIT, REST * (time.perf_counter() - started))
+            self.data |= {"version_of_data": self.version, "wait": self.wait}
+            return self.version, self.data
+
+
+def _look(directory: Path) -> str:
+    """What changes without a record: whether the run is locked, and its newest checkpoint."""
+    newest = max((path.name for path in directory.glob("checkpoints/step_*")), default="")
+    return f"{(directory / 'lock').exists()} {newest}"
+
+
+class Handler(BaseHTTPRequestHandler):
+    """Answers GET of two paths, for a browser on this machine."""
+
+    server_version, sys_version = "s2ac", ""
+    timeout = 10
+    server: "Server"
+
+    def do_GET(self) -> None:
+        """The page, or its data."""
+        if not self._is_local():
+            return self._answer(
+                HTTPStatus.FORBIDDEN, "text/plain", "this server answers to 127.0.0.1 and localhost only\n"
+            )
+        address = urlsplit(self.path)
+        try:
+            if address.path == "/":
+                return self._answer(HTTPStatus.OK, "text/html", render(self.server.watcher.refresh()[1]))
+            if address.path == "/data.json":
+                version, data = self.server.watcher.refresh()
+                if parse_qs(address.query).get("version") == [str(version)]:
+                    return self._answer(HTTPStatus.NO_CONTENT, "application/json", "")
+                return self._answer(HTTPStatus.OK, "application/json", to_json(data))
+        except S2acError as error:
+            return self._answer(HTTPStatus.SERVICE_UNAVAILABLE, "text/plain", printable(str(error)) + "\n")
+        return self._answer(HTTPStatus.NOT_FOUND, "text/plain", "there is only / and /data.json\n")
+
+    def _is_local(self) -> bool:
+        """Whether the browser meant this machine: a foreign name that points here would let its site read the page."""
+        port = self.server.server_address[1]
+        return self.headers.get("Host", "") in {f"{name}:{port}" for name in (ADDRESS, "localhost")}
+
+    def _answer(self, status: HTTPStatus, kind: str, text: str) -> None:
+        body = text.encode()
+        self.send_response(status)
+        headers = {
+            "Content-Type": f"{kind}; charset=utf-8",
+            "Content-Length": str(len(body)),
+            "Cache-Control": "no-store",
+            "X-Content-Type-Options": "nosniff",
+            "X-Frame-Options": "DENY",
+            "Referrer-Policy": "no-referrer",
+            "Cross-Origin-Resource-Policy": "same-origin",
+        }
+        for name, value in headers.items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(body)
+
+    def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
+        """Other methods and malformed requests: a plain line that repeats nothing of the request."""
+        known = code in (HTTPStatus.NOT_IMPLEMENTED, HTTPStatus.METHOD_NOT_ALLOWED)
+        self.close_connection = True
+        self._answer(HTTPStatus.METHOD_NOT_ALLOWED if known else HTTPStatus.BAD_REQUEST, "text/plain", "only GET\n")
+
+    def log_message(self, format: str, *arguments: Any) -> None:
+        """Nothing: requests are no news, and their text is the sender's."""
+
+
+class Server(ThreadingHTTPServer):
+    """The server with its watcher."""
+
+    daemon_threads = True
+
+    def __init__(self, watcher: Watcher, port: int) -> None:
+        self.watcher = watcher
+        super().__init__((ADDRESS, port), Handler)
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A browser that went away in the middle of an answer is no error."""
+
+
+def make_server(directory: Path, port: int = 0) -> Server:
+    """A server for the run; `serve_forever` starts it. Port 0 takes a free one."""
+    if not 0 <= port <= 65535:
+        raise InvalidArgument(f"port = {port}: must be between 0 and 65535, 0 for any free one")
+    watcher = Watcher(directory)
+    try:
+        return Server(watcher, port)
+    except OSError as error:
+        raise S2acError(f"cannot listen on {ADDRESS}:{port}: {error.strerror}; try --port 0") from error
+
+
+def run_watch(directory: Path, port: int) -> None:
+    """Serve until Ctrl-C."""
+    with make_server(directory, port) as server:
+        os.nice(10)  # the training goes first
+        print(f"watching {printable(str(directory))} at http://{ADDRESS}:{server.server_address[1]}/", flush=True)
+        print("Ctrl-C ends it; the run goes on", flush=True)
+        try:
+            server.serve_forever()
+        except KeyboardInterrupt:
+            print("stopped watching", flush=True)

@@ -1,0 +1,106 @@
+r"""How far a multigoal policy is from the exact optimum, judged by its *true* action law.
+
+An algorithm's own log-density may be biased, and would flatter itself. So at states that the policy visits, many
+independent actions are drawn, and their entropy is a nearest-neighbour estimate before the squash. With the optimum's Q*, V*,
+
+    J* − J(π) = E_π Σ_t γ^t [ V*(s_t) − E_a Q*(s_t, a) − α H(π(·|s_t)) ],
+
+each bracket being α KL(π(·|s) ‖ π*(·|s)) ≥ 0; what follows the time limit counts as V*. States are drawn from the visited ones
+with weight γ^t. `objective` is the same number the long way: discounted rewards, and the entropies.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from s2ac.distributions import tanh_log_det
+from s2ac.envs.multigoal import goal_distances, outcome
+from s2ac.envs.multigoal_exact import Solution, action_law, soft_q, value_at
+from s2ac.types import Array, Key
+
+NEIGHBOUR = 4
+Act = Callable[[Key, Array], Array]
+
+
+class Scores(NamedTuple):
+    """Of one agent."""
+
+    gap: Array  # J* − J(π)
+    objective: Array  # J(π), by rewards and entropies
+    total: Array  # mean return
+    shares: Array  # [G + 1], of the episodes that end in each goal, and in none
+    entropy: Array  # mean over the states, weighted as in the objective
+    entropy_error: Array  # mean |H(π(·|s)) − H(π*(·|s))| over the states
+    probe_kl: Array  # [P], KL(π ‖ π*) at the probe states
+    probe_entropy: Array  # [P]
+
+
+def neighbour_entropy(points: Array) -> Array:
+    """Kozachenko and Leonenko's estimate for `[n, 2]` points, from the distance to the fourth neighbour."""
+    num = points.shape[0]
+    squared = jnp.sum((points[:, None] - points[None]) ** 2, axis=-1) + jnp.diag(jnp.full(num, jnp.inf))
+    radius_squared = -jax.lax.top_k(-squared, NEIGHBOUR)[0][:, -1]
+    digamma = jax.scipy.special.digamma
+    return digamma(num) - digamma(NEIGHBOUR) + jnp.log(jnp.pi) + jnp.mean(jnp.log(jnp.maximum(radius_squared, 1e-20)))
+
+
+def action_entropy(actions: Array) -> Array:
+    """Entropy of the law of `[n, 2]` actions in [−1, 1]², estimated before the squash, where there is no edge."""
+    pre_tanh = jnp.arctanh(jnp.clip(actions, -1 + 1e-6, 1 - 1e-6))
+    return neighbour_entropy(pre_tanh) + jnp.mean(jnp.sum(tanh_log_det(pre_tanh), axis=-1))
+
+
+def state_gap(solution: Solution, position: Array, actions: Array) -> tuple[Array, Array, Array]:
+    """α KL(π(·|s) ‖ π*(·|s)), the policy's entropy and the optimum's, from `[n, 2]` actions of the policy."""
+    law = action_law(solution, position)
+    entropy = action_entropy(actions)
+    q = jnp.mean(jax.vmap(lambda action: soft_q(solution, position, action))(actions))
+    return law.value - q - solution.alpha * entropy, entropy, law.entropy
+
+
+def score_policy(
+    key: Key,
+    solution: Solution,
+    path: Array,
+    action: Array,
+    length: Array,
+    act: Act,
+    probes: Array,
+    num_states: int = 64,
+    num_actions: int = 1024,
+) -> Scores:
+    """Scores of one agent from its episodes (`path` `[E, T + 1, 2]`, `action` `[E, T, 2]`, `length` `[E]`) and its policy."""
+    config, discount = solution.config, solution.discount
+    times = jnp.arange(action.shape[1])
+    alive = (times[None] < length[:, None]).astype(jnp.float32)
+    weight = alive * discount ** times[None]
+    reward = alive * jax.vmap(jax.vmap(lambda p, a: outcome(config, p, a)[0]))(path[:, 1:], action)
+
+    key_states, key_actions = jax.random.split(key)
+    picked = jax.random.categorical(key_states, jnp.log(weight).reshape(-1), shape=(num_states,))
+    states = jnp.concatenate([path[:, :-1].reshape(-1, 2)[picked], probes])
+
+    def judge(index: Array) -> tuple[Array, Array, Array]:
+        keys = jax.random.split(jax.random.fold_in(key_actions, index), num_actions)
+        return state_gap(solution, states[index], jax.vmap(act, (0, None))(keys, states[index]))
+
+    gaps, entropy, optimal = jax.lax.map(judge, jnp.arange(states.shape[0]), batch_size=8)
+    mass = jnp.mean(jnp.sum(weight, axis=1))
+    last = jax.vmap(lambda p: goal_distances(config, p))(path[:, -1])
+    reached = jnp.min(last, axis=1) <= config.goal_radius**2
+    tail = jnp.where(reached, 0, discount**config.max_steps * jax.vmap(lambda p: value_at(solution, p))(path[:, -1]))
+    rewards = jnp.mean(jnp.sum(discount ** times[None] * reward, axis=1) + tail)
+    ended = jnp.where(reached, jnp.argmin(last, axis=1), last.shape[1])
+    seen = slice(0, num_states)
+    return Scores(
+        gap=mass * jnp.mean(gaps[seen]),
+        objective=rewards + solution.alpha * mass * jnp.mean(entropy[seen]),
+        total=jnp.mean(jnp.sum(reward, axis=1)),
+        shares=jnp.bincount(ended, length=last.shape[1] + 1) / ended.shape[0],
+        entropy=jnp.mean(entropy[seen]),
+        entropy_error=jnp.mean(jnp.abs(entropy - optimal)[seen]),
+        probe_kl=gaps[num_states:] / solution.alpha,
+        probe_entropy=entropy[num_states:],
+    )

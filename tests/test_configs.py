@@ -1,0 +1,88 @@
+"""Numbers out of range are refused when a config is made, in one line that names field, value and range."""
+
+from dataclasses import fields, replace
+
+import jax
+import jax.numpy as jnp
+import pytest
+
+from s2ac.algorithms import ALGORITHMS
+from s2ac.algorithms.base import RANGES
+from s2ac.checks import InvalidArgument
+from s2ac.cli import main
+
+BAD = {
+    "hidden": [(0,), (16, -1), (2.5,), 16],
+    "activation": ["rellu", 3],
+    "learning_rate": [0.0, -1e-3, float("nan"), float("inf"), "fast"],
+    "discount": [-0.1, 1.01, float("nan")],
+    "target_rate": [0.0, 1.5],
+    "alpha": [0.0, -1.0, float("inf")],
+    "target_entropy": [float("nan"), float("inf")],
+    "num_critics": [0, 1.5, True],
+    "min_std": [0.0, -1.0, 1e9],
+    "max_std": [0.0, 1e-9],
+    "num_particles": [0],
+    "num_steps": [-1],
+    "step_size": [0.0],
+    "bandwidth": [-1.0],
+    "bandwidth_factor": [0.0],
+    "max_jacobian_norm": [0.0],
+    "start_std": [0.0],
+    "start_alpha": [0.0, -1.0],
+    "start_ratio": [0.5, math.inf],
+    "num_flows": [-1],
+    "num_value_samples": [0],
+    "noise": [-0.1, float("inf")],
+    "trace": [1.1],
+    "clip": [0.0, 1.0],
+    "num_epochs": [0],
+    "num_minibatches": [0],
+    "entropy_weight": [-1.0],
+    "value_weight": [float("nan")],
+    "max_gradient_norm": [0.0],
+}
+
+
+@pytest.mark.parametrize("algo", ALGORITHMS)
+def test_every_number_of_every_config_has_a_range(algo):
+    """Whatever the algorithm: each bad value is refused by name, the defaults are fine, and no number lacks a range."""
+    config = ALGORITHMS[algo].config
+    assert replace(config) == config
+    for field in fields(config):
+        value = getattr(config, field.name)
+        if isinstance(value, int | float | tuple) and not isinstance(value, bool):
+            assert field.name in RANGES
+        for bad in BAD.get(field.name, []):
+            with pytest.raises(
+                InvalidArgument, match=rf"^{field.name} = .*must be|^min_std = .*must be below"
+            ) as caught:
+                replace(config, **{field.name: bad})
+            assert "\n" not in str(caught.value)
+    assert set(RANGES) == set(BAD)
+
+
+def test_a_traced_number_passes_so_that_it_can_be_an_axis():
+    config = ALGORITHMS["sac"].config
+    alphas = jax.jit(jax.vmap(lambda alpha: replace(config, alpha=alpha, min_std=alpha).alpha))(jnp.array([0.1, -1.0]))
+    assert alphas.shape == (2,)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--algo", "sac", "--discount", "1.5"], "discount = 1.5: must be a number at least 0 and at most 1"),
+        (["--algo", "ddpg", "--activation", "tanhh"], "must be one of elu, relu, silu, tanh (did you mean 'tanh'?)"),
+        (["--algo", "s2ac", "--num-particles", "0"], "num_particles = 0: must be an integer of at least 1"),
+        (["--algo", "sac", "--steps", "inf"], "steps = inf: must be a number at least 1"),
+        (["--algo", "sac", "--max-value", "0"], "max_value = 0.0: must be a finite number above 0"),
+        (["--algo", "ppo", "--num-minibatches", "7"], "num_minibatches = 7: must divide a rollout"),
+    ],
+)
+def test_the_command_line_says_so_in_one_line(arguments, message, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert main(["train", "multigoal", *arguments]) == 2
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1
+    assert message in error
+    assert not list(tmp_path.iterdir())

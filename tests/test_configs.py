@@ -30,7 +30,7 @@ BAD = {
     "max_jacobian_norm": [0.0],
     "start_std": [0.0],
     "start_alpha": [0.0, -1.0],
-    "start_ratio": [0.5, math.inf],
+    "start_ratio": [0.5, float("inf")],
     "num_flows": [-1],
     "num_value_samples": [0],
     "noise": [-0.1, float("inf")],

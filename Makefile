@@ -4,12 +4,13 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/pip --disable-pip-version-check --quiet
 
-.PHONY: help setup setup-dev demo test test-slow lint types check-lock lock clean
+.PHONY: help setup setup-dev demo test test-slow docs lint types check-lock lock clean
 
 help:
 	@echo "make demo       install, train S2AC on multigoal and draw its trajectories"
 	@echo "make test       install and run the tests"
 	@echo "make test-slow  the tests that take minutes"
+	@echo "make docs       build the documentation into site/"
 	@echo "make lint types check-lock   what .ci/run checks besides the tests"
 	@echo "make lock       resolve the dependencies anew (needs uv)"
 
@@ -40,6 +41,9 @@ test: setup-dev
 
 test-slow: setup-dev
 	$(BIN)/python -m pytest -n 2 -m slow
+
+docs: setup-dev
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 lint: setup-dev
 	$(BIN)/ruff check src tests benchmarks examples

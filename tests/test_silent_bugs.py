@@ -141,3 +141,32 @@ def test_both_critics_learn_and_a_rate_of_one_copies():
     moved = jax.tree.map(lambda leaf: leaf + 1, critic)
     for left, right in zip(jax.tree.leaves(soft_update(critic, moved, 1.0)), jax.tree.leaves(moved), strict=True):
         np.testing.assert_allclose(left, right, rtol=1e-6)
+
+
+def rollout_of(key, steps, envs):
+    shape = (steps, envs)
+    rows = jax.random.normal(key, (*shape, 4))
+    return Transition(
+        rows[..., :2], rows[..., 2:3], jax.random.normal(key, shape), jnp.zeros(shape), jnp.zeros(shape), rows[..., 2:]
+    )
+
+
+def test_ppo_starts_at_ratio_one_and_uses_each_row_once():
+    """With a learning rate that changes nothing the minibatches' losses must average to the whole rollout's."""
+    spec, key = EnvSpec(2, (-1.0,), (1.0,)), jax.random.key(3)
+    rollout = rollout_of(key, 8, 2)
+    found = {}
+    for parts in (1, 4):
+        algorithm = make_ppo(spec, PpoConfig(hidden=(8,), learning_rate=1e-12, num_epochs=1, num_minibatches=parts))
+        found[parts] = jax.jit(algorithm.update)(key, algorithm.init(key), rollout)[1]
+    np.testing.assert_allclose(found[1]["policy_loss"], 0, atol=1e-6)  # −mean of normalised advantages
+    np.testing.assert_allclose(found[4]["value_loss"], found[1]["value_loss"], rtol=1e-5)
+
+
+def test_the_temperature_follows_the_entropy_alone():
+    """Adam's first moment after one update is a tenth of the gradient: entropy minus its target, nothing of the actor's loss."""
+    spec, key = EnvSpec(2, (-1.0,), (1.0,)), jax.random.key(4)
+    algorithm = make_sac(spec, SacConfig(hidden=(8,), learn_alpha=True, target_entropy=-0.7))
+    rows = jax.tree.map(lambda field: field[:, 0], rollout_of(key, 16, 1))
+    state, metrics = jax.jit(algorithm.update)(key, algorithm.init(key), rows)
+    np.testing.assert_allclose(state.alpha_memory[0].mu, 0.1 * (metrics["entropy"] + 0.7), rtol=1e-5)

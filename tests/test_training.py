@@ -268,9 +268,13 @@ def test_sigterm_saves_and_says_how_to_resume(tmp_path):
     output = process.communicate(timeout=60)[0]
     assert process.returncode == 0, output
     assert f"resume with: s2ac train --resume {run}" in output
+    with (run / "metrics.jsonl").open("a") as file:
+        file.write("a line that a process still training has written after its checkpoint\n")
+    before = {path: path.read_bytes() for path in run.rglob("*") if path.is_file()}
     opened, _ = open_run(run)
     assert opened.env_step > 0
     assert f"stopped at step {opened.env_step};" in output
+    assert {path: path.read_bytes() for path in run.rglob("*") if path.is_file()} == before  # looking changes nothing
 
 
 @pytest.mark.parametrize(

@@ -276,7 +276,8 @@ def make_svgd(
         bandwidth: σ as a number, a rule's name (`median`, `mean`) or a rule from `samplers.kernel`.
         form: a row of the module's table, a key of `FORMS`.
         density: `trace` (first order, the paper's) or `log-det` (exact for each step's own block).
-        hessian: `exact` or `hutchinson`, for the forms whose J holds a Hessian; `log-det` needs `exact`.
+        hessian: `exact` or `hutchinson`, for the forms whose J holds a Hessian; `log-det` needs `exact`. With
+            `hutchinson` the norm of J is an estimate by a probe too, and no matrix D×D is formed for many particles.
         max_jacobian_norm: c in the bound ε ≤ c/‖J‖ (Frobenius, the largest over the particles, or over the
             references), and for the forms that know it also ε ≤ c/‖H‖: J holds the curvature with weight 1/M, but
             particles that move together feel all of it. For the tracers that are not normalised also the bound
@@ -288,8 +289,8 @@ def make_svgd(
             log p over dimensions and particles. In a mode of curvature h such a step brings a particle
             that moves by its own score nearer to the mode by the factor 1 − c. For the forms that know the Hessian.
 
-    `info.jacobian_norm` is the largest Frobenius norm of εJ where J is formed (`log-det`, with a bound, or
-    for few particles), and otherwise an estimate of it from one random probe.
+    `info.jacobian_norm` is the largest Frobenius norm of εJ where J is formed (`log-det`, with a bound and `exact`,
+    or for few particles), and otherwise an estimate of it from one random probe.
     """
     check_positive("step_size", step_size)
     check_name("form", form, FORMS)
@@ -305,7 +306,7 @@ def make_svgd(
             + (f"form {form!r} needs it" if kind.tracer else f"form {form!r} has none")
         )
     rule = as_rule(bandwidth)
-    needs_jacobian = density == "log-det" or max_jacobian_norm is not None
+    needs_jacobian = density == "log-det" or (max_jacobian_norm is not None and hessian == "exact")
 
     def init(particles: Array, log_density: Array) -> Any:
         if num_references is None:

@@ -13,17 +13,20 @@ class Records:
     """`metrics.jsonl` of a run."""
 
     def __init__(self, path: Path, offset: int) -> None:
-        """Open at `offset` bytes, as a checkpoint remembers them; what a crash left beyond is cut off."""
+        """Go on at `offset` bytes, as a checkpoint remembers them; what a crash left beyond is cut off by the first `add`."""
         self.path = path
-        with path.open("ab") as file:
-            file.truncate(offset)
+        self._keep: int | None = offset
+        path.touch()
 
     def add(self, rows: list[dict[str, Any]]) -> None:
         """Append rows, all or none: a disk that fills up takes part of a write without an error."""
         data = "".join(json.dumps(row) + "\n" for row in rows).encode()
         try:
             with self.path.open("ab", buffering=0) as file:
-                before = file.tell()
+                if self._keep is not None:
+                    file.truncate(self._keep)
+                    self._keep = None
+                before = file.seek(0, os.SEEK_END)
                 written = file.write(data)
                 if written < len(data):
                     file.truncate(before)
@@ -33,7 +36,7 @@ class Records:
 
     def offset(self) -> int:
         """The file's size, for the checkpoint."""
-        return self.path.stat().st_size
+        return self.path.stat().st_size if self._keep is None else self._keep
 
 
 def read_records(path: Path) -> list[dict[str, Any]]:

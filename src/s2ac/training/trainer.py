@@ -174,6 +174,7 @@ class Run:
         self.steps_per_round = loop.num_envs * loop.horizon
         self.env_step = 0
         self.records: Records | None = None
+        self._claimed_rows: int | None = None  # of a restored run, until its files are cut back to the checkpoint
         self.aim(config.steps)
 
     def aim(self, steps: float) -> None:
@@ -184,6 +185,13 @@ class Run:
         rounds = max(1, -(-left // self.steps_per_round))
         chunks = max(1, -(-rounds * self.steps_per_round // config.log_every))
         self.rounds_per_chunk = -(-rounds // chunks)
+
+    def claim(self) -> None:
+        """Drop what a crash left in the replay beyond the checkpoint. Only who holds the lock may: looking at a run that
+        another process trains must change nothing."""
+        if self._claimed_rows is not None:
+            checkpoint.drop_rows_after(self.directory, self._claimed_rows)
+            self._claimed_rows = None
 
     def play(self, rule: str, episodes: int) -> Episodes:
         """Evaluation episodes of every seed."""
@@ -287,7 +295,7 @@ class Run:
         replay = replay._replace(data=Transition(*data), added=restored.pop("replay"))
         self.loop.state = jax.device_put(LoopState(replay=replay, **restored))
         self.loop.set_extra(manifest["facts"]["extra"])
-        checkpoint.drop_rows_after(self.directory, added)
+        self._claimed_rows = added
         self.env_step = int(manifest["step"])
         if not manifest["facts"].get("copy"):
             self.records = Records(self.directory / "metrics.jsonl", int(manifest["facts"]["metrics_offset"]))
@@ -422,6 +430,7 @@ def train(run: Run, callback: Callable[[list[dict[str, Any]]], bool] | None = No
 
     bar = tqdm(total=total, initial=min(run.env_step, total), unit="step", disable=not sys.stderr.isatty())
     with signals() as stop, lock(run.directory), bar, board or nullcontext():
+        run.claim()
         while run.env_step < total and not stop.asked:
             before = run.env_step
             rows = run.advance()

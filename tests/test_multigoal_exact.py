@@ -86,7 +86,7 @@ def test_gap_is_nothing_for_the_optimum_and_a_known_kl_for_another_law(optimum):
     actions = jax.jit(jax.vmap(lambda key: sample_action(key, optimum, position)[0]))(
         jax.random.split(jax.random.key(2), 1024)
     )
-    judge = jax.jit(lambda a: state_gap(optimum, position, a))
+    judge = jax.jit(lambda a: state_gap(jax.random.key(5), optimum, position, a))
     gap, entropy, optimal = judge(actions)
     assert abs(gap) < 0.12
     assert abs(entropy - optimal) < 0.08

@@ -56,12 +56,17 @@ def write_json(path: Path, value: Any) -> None:
 
 
 class RecordFile:
-    """Records of a study, appended as JSON lines as they are made; an earlier study's file is replaced."""
+    """Records of a study, appended as JSON lines as they are made; an earlier study's file is replaced, or gone on with."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, resume: bool = False) -> None:
         self.path = path
         self.records: list[Record] = []
-        path.write_text("", encoding="utf-8")
+        if resume and path.exists():
+            whole = path.read_text(encoding="utf-8").split("\n")[:-1]  # without a half-written last line
+            self.records = [json.loads(line) for line in whole]
+        path.write_text(
+            "".join(json.dumps(record, ensure_ascii=False) + "\n" for record in self.records), encoding="utf-8"
+        )
 
     def add(self, records: list[Record]) -> None:
         """Keep records in memory and on disk."""

@@ -9,10 +9,11 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 import numpy as np
 
-from s2ac.envs.multigoal import THREE_GOALS
-from s2ac.studies.base import figure_style
+from s2ac.envs.multigoal import STATES, THREE_GOALS, WALL
+from s2ac.studies.base import Record, figure_style, save_figure
 
 GOAL_COLOURS = ("#ee6677", "#4477aa", "#228833")
+SYSTEM_COLOURS = ("#cc3311", "#ee7733", "#ee3377", "#0077bb", "#33bbee", "#009988")
 
 
 def draw_trajectories(paths: np.ndarray, title: str, file: Path) -> None:
@@ -38,3 +39,229 @@ def draw_trajectories(paths: np.ndarray, title: str, file: Path) -> None:
         file.parent.mkdir(parents=True, exist_ok=True)
         figure.savefig(file, dpi=150)
         plt.close(figure)
+
+
+def draw(records: list[Record], directory: Path) -> list[Path]:
+    """Every figure of the study, as PNG and PDF; the files. Needs the records alone."""
+    from s2ac.studies.multigoal import ALPHAS, SYSTEMS
+    from s2ac.studies.multigoal_claims import agents, optimum
+
+    have = [system for system in SYSTEMS if agents(records, system, ALPHAS[0])]
+    pictures = {
+        "trajectories": lambda: _paths(records, have, "paths", None),
+        "trajectories_obstacle": lambda: _paths(records, have, "wall_paths", WALL),
+        "goal_shares": lambda: _shares(records, have),
+        "gap": lambda: _gap(records, have),
+        "entropy_maps": lambda: _maps(records),
+        "landscapes": lambda: _landscapes(records),
+        "smoothness": lambda: _by_alpha(records, have),
+    }
+    assert optimum(records, ALPHAS[0])
+    with plt.rc_context(figure_style()):
+        for name, make in pictures.items():
+            figure = make()
+            save_figure(figure, directory, name)
+            plt.close(figure)
+    return [directory / f"{name}.png" for name in pictures]
+
+
+def _arena(panel: plt.Axes, wall: tuple[tuple[float, float], tuple[float, float]] | None) -> None:
+    for goal, colour in zip(THREE_GOALS, GOAL_COLOURS, strict=True):
+        panel.add_patch(plt.Circle(goal, 0.5, color=colour, alpha=0.35))
+    if wall:
+        panel.plot(*np.array(wall).T, color="black", linewidth=2)
+    panel.plot(0, 0, "k*", markersize=5)
+    panel.set(xlim=(-7, 7), ylim=(-7, 7), aspect="equal", xticks=(-5, 0, 5), yticks=(-5, 0, 5))
+
+
+def _paths(records: list[Record], have: list[str], field: str, wall: tuple | None) -> plt.Figure:
+    from s2ac.studies.multigoal import ALPHAS
+    from s2ac.studies.multigoal_claims import agents, optimum
+
+    rows = have if wall else ["optimum", *have]
+    figure, axes = plt.subplots(len(rows), len(ALPHAS), figsize=(2.1 * len(ALPHAS), 2.15 * len(rows)), squeeze=False)
+    for panels, row in zip(axes, rows, strict=True):
+        for panel, alpha in zip(panels, ALPHAS, strict=True):
+            paths = (
+                optimum(records, alpha)["paths"]
+                if row == "optimum"
+                else agents(records, row, alpha)[0]["sample"][field]
+            )
+            _arena(panel, wall)
+            for path in np.array(paths):
+                distance = np.linalg.norm(path[-1] - np.array(THREE_GOALS), axis=1)
+                reached = distance.min() <= 0.5 + 1e-3
+                panel.plot(
+                    *path.T, color=GOAL_COLOURS[distance.argmin()] if reached else "#999999", alpha=0.5, linewidth=0.8
+                )
+            if row == rows[0]:
+                panel.set_title(f"α = {alpha:g}")
+        panels[0].set_ylabel(row if row != "optimum" else "exact optimum")
+    what = "with the obstacle, which training never saw" if wall else "without obstacle"
+    figure.suptitle(f"Trajectories of seed 0 {what}: coloured by the goal they reach, grey if none", fontsize=9)
+    return figure
+
+
+def _shares(records: list[Record], have: list[str]) -> plt.Figure:
+    from s2ac.studies.multigoal import ALPHAS
+    from s2ac.studies.multigoal_claims import agents, optimum
+
+    figure, axes = plt.subplots(1, len(ALPHAS), figsize=(3 * len(ALPHAS), 3), sharey=True)
+    rows = ["exact optimum", *have]
+    for panel, alpha in zip(axes, ALPHAS, strict=True):
+        for index, row in enumerate(rows):
+            each = (
+                np.array([optimum(records, alpha)["shares"]])
+                if index == 0
+                else np.array([r["sample"]["shares"] for r in agents(records, row, alpha)])
+            )
+            start = 0.0
+            for share, colour in zip(each.mean(axis=0), (*GOAL_COLOURS, "#cccccc"), strict=True):
+                panel.barh(index, share, left=start, color=colour, height=0.75)
+                start += share
+            if index:
+                kept = np.mean([(np.array(s[:-1]) > 0.02).sum() for s in each])
+                panel.text(1.01, index, f"{kept:.1f}", va="center", fontsize=7)
+        panel.set(title=f"α = {alpha:g}", xlim=(0, 1.12), xlabel="share of episodes")
+        panel.set_yticks(range(len(rows)), rows)
+        panel.grid(False)
+    axes[0].invert_yaxis()  # shared by all
+    seeds = len(agents(records, have[0], ALPHAS[0])) if have else 0
+    figure.suptitle(
+        f"Where episodes end: goals (5, 0) red, (−4, 3) blue, (−4, −3) green, none grey; at the right, goals kept per agent; mean of {seeds} seeds",
+        fontsize=9,
+    )
+    return figure
+
+
+def _gap(records: list[Record], have: list[str]) -> plt.Figure:
+    from s2ac.studies.multigoal import ALPHAS
+    from s2ac.studies.multigoal_claims import optimum, over_agents, total_variation
+    from s2ac.studies.statistics import t_interval
+
+    figure, axes = plt.subplots(1, 2, figsize=(9, 3.4))
+    places = np.arange(len(ALPHAS))
+    for index, system in enumerate(have):
+        colour, shift = SYSTEM_COLOURS[index % 6], 0.1 * (index - len(have) / 2)
+        for panel, number in (
+            (axes[0], lambda r: 100 * r["sample"]["gap"] / abs(optimum(records, r["alpha"])["value"])),
+            (axes[1], lambda r: total_variation(r, optimum(records, r["alpha"]))),
+        ):
+            values = [over_agents(records, system, alpha, number) for alpha in ALPHAS]
+            means = [t_interval(v) for v in values]
+            half = [min(e.high - e.value, 1e3) if np.isfinite(e.high) else 0 for e in means]
+            panel.errorbar(
+                places + shift,
+                [e.value for e in means],
+                half,
+                fmt="o",
+                color=colour,
+                label=system,
+                markersize=4,
+                capsize=2,
+            )
+            for place, each in zip(places, values, strict=True):
+                panel.plot(np.full(len(each), place + shift), each, ".", color=colour, alpha=0.35, markersize=3)
+    axes[0].set(
+        yscale="symlog",
+        ylabel="gap J* − J(π), % of |J*|",
+        xlabel="α",
+        title="distance to the optimal objective (lower is better)",
+    )
+    axes[1].set(
+        ylim=(0, 1), ylabel="total variation", xlabel="α", title="goal shares against the optimum's (lower is better)"
+    )
+    for panel in axes:
+        panel.set_xticks(places, [f"{alpha:g}" for alpha in ALPHAS])
+    axes[0].legend(fontsize=7)
+    figure.suptitle("Every dot is a seed; bars are 95 % t intervals of the mean", fontsize=9)
+    return figure
+
+
+def _maps(records: list[Record]) -> plt.Figure:
+    from s2ac.studies.multigoal import ALPHAS, MAP
+    from s2ac.studies.multigoal_claims import S2AC, SAC, agents, optimum
+
+    rows = {
+        "exact optimum": lambda a: [optimum(records, a)],
+        S2AC: lambda a: agents(records, S2AC, a),
+        "SAC": lambda a: agents(records, SAC, a),
+    }
+    rows = {name: find for name, find in rows.items() if find(ALPHAS[0])}
+    figure, axes = plt.subplots(len(rows), len(ALPHAS), figsize=(2.4 * len(ALPHAS), 2.3 * len(rows)), squeeze=False)
+    for column, alpha in enumerate(ALPHAS):
+        maps = {
+            n: np.mean([r["entropy_map"] for r in find(alpha)], axis=0).reshape(len(MAP), len(MAP))
+            for n, find in rows.items()
+        }
+        low, high = min(m.min() for m in maps.values()), max(m.max() for m in maps.values())
+        for row, (name, found) in enumerate(maps.items()):
+            panel = axes[row, column]
+            shown = panel.imshow(
+                found.T, origin="lower", extent=(-6.5, 6.5, -6.5, 6.5), vmin=low, vmax=high, cmap="viridis"
+            )
+            for goal in THREE_GOALS:
+                panel.add_patch(plt.Circle(goal, 0.5, fill=False, color="white"))
+            panel.set(xticks=(-5, 0, 5), yticks=(-5, 0, 5))
+            panel.grid(False)
+            if row == 0:
+                panel.set_title(f"α = {alpha:g}")
+            if column == 0:
+                panel.set_ylabel(name)
+        figure.colorbar(shown, ax=axes[:, column], shrink=0.6, label="nats" if column == len(ALPHAS) - 1 else None)
+    figure.suptitle("Entropy of the true action law by position, mean over seeds; goals are circles", fontsize=9)
+    return figure
+
+
+def _landscapes(records: list[Record]) -> plt.Figure:
+    from s2ac.studies.multigoal import ALPHAS
+    from s2ac.studies.multigoal_claims import S2AC, agents, optimum
+
+    figure, axes = plt.subplots(len(ALPHAS), len(STATES), figsize=(1.9 * len(STATES), 1.95 * len(ALPHAS)))
+    for panels, alpha in zip(axes, ALPHAS, strict=True):
+        found = agents(records, S2AC, alpha)
+        for index, (panel, name) in enumerate(zip(panels, STATES, strict=True)):
+            q = np.array(optimum(records, alpha)["landscapes"][index])
+            size = round(len(q) ** 0.5)
+            panel.contourf(
+                *np.meshgrid(*[np.linspace(-1, 1, size)] * 2, indexing="ij"), q.reshape(size, size), 14, cmap="Blues"
+            )
+            if found:
+                panel.plot(*np.array(found[0]["clouds"][index]).T, ".", color="#cc3311", markersize=2)
+            panel.set(xticks=(), yticks=(), xlim=(-1, 1), ylim=(-1, 1), aspect="equal")
+            if alpha == ALPHAS[0]:
+                panel.set_title(f"s_{name} = {STATES[name]}")
+        panels[0].set_ylabel(f"α = {alpha:g}")
+    figure.suptitle("Exact Q* over the action (dark is high), and 60 actions of S²AC(φ,θ), seed 0, in red", fontsize=9)
+    return figure
+
+
+def _by_alpha(records: list[Record], have: list[str]) -> plt.Figure:
+    from s2ac.studies.multigoal import ALPHAS
+    from s2ac.studies.multigoal_claims import over_agents
+    from s2ac.studies.statistics import t_interval
+
+    numbers = {
+        "M1: mean |∂Q/∂a|": lambda r: r["smoothness"][0],
+        "M2: mean |∂²Q/∂a²|": lambda r: r["smoothness"][1],
+        "share that reaches a goal after hitting the wall": lambda r: r["sample"]["wall_reached"],
+    }
+    figure, axes = plt.subplots(1, 3, figsize=(11, 3.2))
+    for panel, (title, number) in zip(axes, numbers.items(), strict=True):
+        for index, system in enumerate(have):
+            means = [t_interval(over_agents(records, system, alpha, number)) for alpha in ALPHAS]
+            panel.plot(
+                range(len(ALPHAS)),
+                [e.value for e in means],
+                "o-",
+                color=SYSTEM_COLOURS[index % 6],
+                label=system,
+                markersize=4,
+            )
+        panel.set_xticks(range(len(ALPHAS)), [f"{alpha:g}" for alpha in ALPHAS])
+        panel.set(title=title, xlabel="α")
+    axes[0].legend(fontsize=7)
+    figure.suptitle(
+        "Smoothness of the learned Q over six states, and resistance to the obstacle; means over seeds", fontsize=9
+    )
+    return figure

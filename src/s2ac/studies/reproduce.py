@@ -6,7 +6,7 @@ import jax
 
 import s2ac
 from s2ac.checks import Diverged, check_name
-from s2ac.studies.base import RecordFile, open_output, progress, read_records, write_json
+from s2ac.studies.base import Claim, RecordFile, open_output, progress, read_records, write_json
 
 
 def reproduce_entropy(scale: str, out: str, from_results: str | None = None) -> Path:
@@ -35,19 +35,56 @@ def reproduce_entropy(scale: str, out: str, from_results: str | None = None) -> 
 
     claims = entropy.decide(records)
     if from_results is None:
-        command = f"s2ac reproduce entropy --scale {scale}"
-        about = {
-            "version": s2ac.__version__,
-            "jax": jax.__version__,
-            "device": jax.devices()[0].device_kind,
-            "command": command,
-        }
-        write_json(directory / "claims.json", {"about": about, "claims": [claim._asdict() for claim in claims]})
+        write_claims(directory, claims, f"s2ac reproduce entropy --scale {scale}")
     (directory / "which_entropy.md").write_text(entropy.which_table(records), encoding="utf-8")
     figures = draw(records, directory)
-    for claim in claims:
-        print(f"claim {claim.number} {claim.verdict}: {claim.claim}\n    measured: {claim.measured}")
+    tell(claims)
     if failure:
         raise failure
     print("figures:", *(str(path) for path in figures), sep="\n  ")
     return directory
+
+
+def reproduce_multigoal(scale: str, out: str, from_results: str | None = None, rewards: str = "released") -> Path:
+    """The multigoal study; an interrupted one goes on where it stopped."""
+    from s2ac.studies import multigoal
+    from s2ac.studies.multigoal_claims import decide
+    from s2ac.studies.multigoal_figures import draw
+
+    check_name("scale", scale, multigoal.SCALES)
+    check_name("rewards", rewards, multigoal.REWARDS)
+    directory = open_output(out)
+    command = f"s2ac reproduce multigoal --scale {scale} --rewards {rewards}"
+    if from_results is not None:
+        records = read_records(Path(from_results) / "records.jsonl", command)
+    else:
+        file = RecordFile(directory / "records.jsonl", resume=True)
+        done = {record["name"] for record in file.records}
+        left = [e for e in multigoal.experiments(multigoal.SCALES[scale], rewards) if e.name not in done]
+        for experiment in progress(left, "multigoal study", len(left)):
+            file.add(experiment.make())
+        records = file.records
+    claims = decide(records)
+    if from_results is None:
+        write_claims(directory, claims, command)
+    figures = draw(records, directory)
+    tell(claims)
+    print("figures:", *(str(path) for path in figures), sep="\n  ")
+    return directory
+
+
+def write_claims(directory: Path, claims: list[Claim], command: str) -> None:
+    """claims.json, with what made it."""
+    about = {
+        "version": s2ac.__version__,
+        "jax": jax.__version__,
+        "device": jax.devices()[0].device_kind,
+        "command": command,
+    }
+    write_json(directory / "claims.json", {"about": about, "claims": [claim._asdict() for claim in claims]})
+
+
+def tell(claims: list[Claim]) -> None:
+    """A line for each verdict, and one for what it rests on."""
+    for claim in claims:
+        print(f"claim {claim.number} {claim.verdict}: {claim.claim}\n    measured: {claim.measured}")

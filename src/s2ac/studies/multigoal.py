@@ -1,0 +1,228 @@
+"""The multigoal study: six systems at four temperatures, each judged by the exact optimum.
+
+A record is one agent (system, α, seed) or one optimum (α). Agents of one system are one compiled run, with seeds and
+temperatures as an axis. Drawing and deciding need the records alone.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from s2ac.algorithms import ALGORITHMS
+from s2ac.algorithms.base import Algorithm
+from s2ac.algorithms.sac import gaussian_of
+from s2ac.envs.multigoal import STATES, WALL, MultigoalConfig, make_multigoal
+from s2ac.envs.multigoal_exact import Solution, action_law, goal_shares, rollout, solve, value_at
+from s2ac.studies.base import Record
+from s2ac.studies.multigoal_scores import action_entropy, score_policy
+from s2ac.training.device import Episodes, LoopConfig, evaluate, init_loop, train_chunk, warm_up
+from s2ac.types import Array, Key
+
+ALPHAS = (0.2, 1.0, 10.0, 20.0)
+
+
+class Rewards(NamedTuple):
+    """A preset of the environment."""
+
+    goal_reward: float
+    discount: float
+
+
+REWARDS = {"released": Rewards(10.0, 0.8), "far": Rewards(300.0, 0.95)}
+"""The released constants, and ones with which the optimum reaches a goal in nearly every episode at every α."""
+
+SYSTEMS: dict[str, tuple[str, dict[str, Any]]] = {
+    "S²AC(φ,θ)": ("s2ac", {}),
+    "S²AC(φ)": ("s2ac-phi", {"form": "leave-one-out"}),
+    "S²AC(φ,θ,ψ)": ("s2ac-amortized", {}),
+    "SAC": ("sac", {}),
+    "SQL": ("sql", {}),
+    "SAC-NF": ("sac-nf", {}),
+}
+MAP = np.linspace(-6, 6, 13)
+"""The entropy maps' grid, along each axis."""
+
+SHOWN = 24  # trajectories kept in a record
+MODE = 0.02  # a goal counts as kept by an agent that ends there in more of its episodes than this
+SIZES = {"hidden": (128, 128), "learning_rate": 1e-3, "target_rate": 0.01, "activation": "elu"}
+
+
+class Scale(NamedTuple):
+    """How much to run."""
+
+    seeds: int
+    rounds: int  # of four environment steps and one update
+    spacing: float  # of the exact solver's grid
+    episodes: int
+    states: int  # at which the true action law is estimated
+    actions: int  # drawn at each
+    sizes: dict[str, Any]
+
+
+SCALES = {
+    "smoke": Scale(1, 20, 1 / 8, 16, 4, 64, {**SIZES, "hidden": (8, 8), "num_particles": 3}),
+    "quick": Scale(2, 1_500, 1 / 16, 100, 16, 256, {**SIZES, "hidden": (64, 64), "num_particles": 8}),
+    "paper": Scale(20, 20_000, 1 / 32, 400, 64, 1024, SIZES),
+}
+
+
+class Experiment(NamedTuple):
+    """A part of the study that is run, or found in the records of an interrupted one."""
+
+    name: str
+    make: Callable[[], list[Record]]
+
+
+def experiments(scale: Scale, rewards: str = "released") -> Iterator[Experiment]:
+    """The optima first, then the systems."""
+    preset = REWARDS[rewards]
+    for alpha in ALPHAS:
+        yield Experiment(f"optimum, α = {alpha:g}", partial(run_optimum, preset, alpha, scale))
+    for system in SYSTEMS:
+        yield Experiment(system, partial(run_system, system, preset, scale))
+
+
+def run_optimum(preset: Rewards, alpha: float, scale: Scale) -> list[Record]:
+    """The exact optimum at one temperature."""
+    config = MultigoalConfig(goal_reward=preset.goal_reward)
+    solution = solve(config, alpha, preset.discount, scale.spacing, estimate_error=scale.spacing < 1 / 8)
+    played = jax.jit(lambda key: rollout(key, solution, max(scale.episodes, 32), 32))(jax.random.key(0))
+    points = map_points()
+    entropies = jax.jit(lambda: jax.lax.map(lambda p: action_law(solution, p, 32).entropy, points))()
+    laws = jax.jit(lambda: jax.lax.map(lambda p: action_law(solution, p, 32), jnp.array(list(STATES.values()))))()
+    error = float(solution.error)
+    return [
+        {
+            "name": f"optimum, α = {alpha:g}",
+            "kind": "optimum",
+            "alpha": alpha,
+            "value": float(value_at(solution, jnp.zeros(2))),
+            "error": error if np.isfinite(error) else None,
+            "shares": goal_shares(np.asarray(played.reached), len(config.goals)).round(4).tolist(),
+            "objective": float(np.mean(played.objective)),
+            "paths": shown(played.position),
+            "entropy_map": np.asarray(entropies).round(3).tolist(),
+            "landscapes": np.asarray(laws.q).round(2).tolist(),
+        }
+    ]
+
+
+def run_system(system: str, preset: Rewards, scale: Scale) -> list[Record]:
+    """Train every seed at every temperature in one compiled run, and judge each agent."""
+    algo, overrides = SYSTEMS[system]
+    entry = ALGORITHMS[algo]
+    known = set(vars(entry.config))
+    settings = {**scale.sizes, "discount": preset.discount, **overrides}
+    base = replace(entry.config, **{name: value for name, value in settings.items() if name in known})
+    config = MultigoalConfig(goal_reward=preset.goal_reward)
+    env = make_multigoal(config)
+    walled = make_multigoal(replace(config, wall=WALL))
+    loop_config = LoopConfig(num_envs=4, batch_size=100, capacity=50_000, warmup_steps=1_000)
+    alphas = jnp.repeat(jnp.array(ALPHAS), scale.seeds)
+    keys = jax.vmap(jax.random.key)(jnp.tile(jnp.arange(scale.seeds), len(ALPHAS)))
+
+    def algorithm(alpha: Array) -> Algorithm:
+        return entry.make(env.spec, replace(base, alpha=alpha))
+
+    def train(key: Key, alpha: Array) -> tuple[Any, Any]:
+        made = algorithm(alpha)
+        loop = warm_up(key, init_loop(key, made, env, loop_config), made, env, loop_config)
+        loop, metrics = train_chunk(key, loop, made, env, loop_config, scale.rounds)
+        return loop.algorithm, metrics
+
+    states, metrics = jax.jit(jax.vmap(train))(keys, alphas)
+    values = jnp.stack([solve(config, a, preset.discount, scale.spacing, False).value for a in ALPHAS])
+
+    def judge(key: Key, alpha: Array, value: Array, state: Any) -> dict[str, Any]:
+        made = algorithm(alpha)
+        solution = Solution(config, alpha, preset.discount, scale.spacing, value, 0.0, 0)  # type: ignore[arg-type]
+        probes = jnp.array(list(STATES.values()))
+        found: dict[str, Any] = {}
+        for rule in [r for r in made.rules if r in ("sample", "amortized")]:
+            played = evaluate(key, state, made, env, rule, scale.episodes)
+            act = lambda k, o, r=rule: made.act(k, state, o, r)  # noqa: E731
+            judged = score_policy(
+                key,
+                solution,
+                played.observation,
+                played.action,
+                played.length,
+                act,
+                probes,
+                scale.states,
+                scale.actions,
+            )
+            blocked = evaluate(key, state, made, walled, rule, scale.episodes)
+            found[rule] = {**judged._asdict(), "paths": played.observation[:SHOWN], **obstacle(blocked, config)}
+        clouds = jax.vmap(lambda o: jax.vmap(lambda k: made.act(k, state, o, "sample"))(jax.random.split(key, 60)))
+        found["clouds"] = clouds(probes)
+        drawn = jax.lax.map(
+            lambda o: action_entropy(jax.vmap(lambda k: made.act(k, state, o, "sample"))(jax.random.split(key, 128))),
+            map_points(),
+            batch_size=8,
+        )
+        found["entropy_map"] = drawn
+        found["smoothness"] = smoothness(made, state, probes)
+        if algo in ("s2ac", "s2ac-amortized", "sac"):
+            laws = jax.vmap(lambda o: gaussian_of(state.actor, o, base))(probes)
+            found["start"] = jnp.concatenate([laws.mean, laws.std], axis=1)
+        return found
+
+    each = (keys, alphas, jnp.repeat(values, scale.seeds, axis=0), states)
+    judged = jax.device_get(jax.jit(lambda xs: jax.lax.map(lambda x: judge(*x), xs))(each))
+    metrics = jax.device_get(metrics)
+    return [
+        {
+            "name": system,
+            "kind": "agent",
+            "system": system,
+            "alpha": ALPHAS[i // scale.seeds],
+            "seed": i % scale.seeds,
+            "own_entropy": float(metrics["entropy"][i]) if "entropy" in metrics else None,
+            **jax.tree.map(lambda leaf, i=i: np.asarray(leaf[i], np.float64).round(4).tolist(), judged),
+        }
+        for i in range(len(alphas))
+    ]
+
+
+def map_points() -> Array:
+    """The positions of the entropy maps, `[n², 2]`."""
+    return jnp.stack(jnp.meshgrid(MAP, MAP, indexing="ij"), axis=-1).reshape(-1, 2)
+
+
+def shown(positions: Array) -> list[Any]:
+    """The first trajectories, short enough to be kept."""
+    return np.asarray(positions[:SHOWN], np.float64).round(3).tolist()
+
+
+def obstacle(played: Episodes, config: MultigoalConfig) -> dict[str, Array]:
+    """Episodes against the wall: the share that hits it, and of those the share that still reaches a goal."""
+    path, steps = played.observation, jnp.arange(played.action.shape[1])
+    alive = steps[None] < played.length[:, None]
+    stopped = jnp.all(path[:, 1:] == path[:, :-1], axis=-1) & alive & (jnp.abs(path[:, :-1]).max(-1) < config.limit)
+    hit = jnp.any(stopped, axis=1)
+    reached = hit & played.terminated
+    return {
+        "wall_hits": jnp.mean(hit),
+        "wall_reached": jnp.sum(reached) / jnp.maximum(jnp.sum(hit), 1),
+        "wall_paths": path[:SHOWN],
+    }
+
+
+def smoothness(algorithm: Algorithm, state: Any, probes: Array) -> Array:
+    """M1 and M2: mean absolute entries of the gradient and of the Hessian of Q in the action, over the six states."""
+    assert algorithm.value is not None
+    axis = jnp.linspace(-0.9, 0.9, 7)
+    actions = jnp.stack(jnp.meshgrid(axis, axis, indexing="ij"), axis=-1).reshape(-1, 2)
+
+    def at(observation: Array) -> tuple[Array, Array]:
+        q = lambda a: algorithm.value(state, observation, a)  # type: ignore[misc]  # noqa: E731
+        return jax.vmap(jax.grad(q))(actions), jax.vmap(jax.hessian(q))(actions)
+
+    first, second = jax.vmap(at)(probes)
+    return jnp.stack([jnp.mean(jnp.abs(first)), jnp.mean(jnp.abs(second))])

@@ -1,0 +1,123 @@
+"""The multigoal study: its verdicts from made-up records, its figures, its command."""
+
+import json
+
+import numpy as np
+import pytest
+
+from s2ac.checks import S2acError
+from s2ac.cli import main
+from s2ac.studies.base import RecordFile
+from s2ac.studies.multigoal import ALPHAS, MAP, SYSTEMS
+from s2ac.studies.multigoal_claims import decide, left_share
+from s2ac.studies.reproduce import reproduce_multigoal
+
+SEEDS = 3
+EVEN, ONE = [0.32, 0.34, 0.34, 0.0], [1.0, 0.0, 0.0, 0.0]
+
+
+def made_up(single_mode=("SAC", "SAC-NF"), amortized_loss=0.01):
+    """Records in which the named systems keep one goal at small α, and everything else is as the paper says."""
+    generator = np.random.default_rng(0)
+    x, y = np.meshgrid(MAP, MAP, indexing="ij")
+    goals = np.array([(5, 0), (-4, 3), (-4, -3)])
+    near = np.exp(-np.linalg.norm(np.stack([x, y], -1)[..., None, :] - goals, axis=-1).min(-1))
+    entropy_map = (-0.1 * x - near).reshape(-1)
+    path = np.linspace((0, 0), (5, 0), 31).tolist()
+    records = [
+        {"name": f"optimum, α = {alpha:g}", "kind": "optimum", "alpha": alpha, "value": -80.0, "error": 0.01, "shares": EVEN,
+         "objective": -80.0, "paths": [path], "entropy_map": entropy_map.tolist(), "landscapes": [list(range(16))] * 6}
+        for alpha in ALPHAS
+    ]  # fmt: skip
+    for system in SYSTEMS:
+        for level, alpha in enumerate(ALPHAS):
+            for seed in range(SEEDS):
+                noise = 0.001 * generator.standard_normal()
+                left = 0.0 if system == "SQL" else 0.02 * level
+                shares = ONE if system in single_mode and alpha <= 1 else [0.32 - left, 0.34 + left, 0.34, 0.0]
+                rule = {"gap": 1.0 + noise, "objective": -81.0 + noise, "shares": shares, "paths": [path], "wall_paths": [path],
+                        "wall_reached": 0.2 * level + 0.1 + noise, "wall_hits": 0.5}  # fmt: skip
+                records.append({
+                    "name": system, "kind": "agent", "system": system, "alpha": alpha, "seed": seed, "sample": rule,
+                    "amortized": {**rule, "objective": -81.0 * (1 + amortized_loss) + noise},
+                    "clouds": np.zeros((6, 4, 2)).tolist(), "entropy_map": (entropy_map + noise).tolist(),
+                    "smoothness": [10 - level + noise, 5 - level + noise],
+                    "start": [[0.3 + noise, 0, 0.5 - 0.05 * state, 0.5 - 0.05 * state] for state in range(6)],
+                })  # fmt: skip
+    return records
+
+
+def verdicts(records):
+    return {claim.number: claim.verdict for claim in decide(records)}
+
+
+def test_claims_are_decided_both_ways():
+    found = verdicts(made_up())
+    assert {n for n, word in found.items() if word == "holds"} == {4, 5, 6, 7, 8, 9, 10}
+    assert found[11] == "not tested"
+    assert verdicts(made_up(single_mode=("SAC", "SAC-NF", "S²AC(φ,θ)")))[4] == "does not hold"
+    assert verdicts(made_up(single_mode=()))[4] == "does not hold"  # SAC keeps all goals at small α too
+    assert verdicts(made_up(amortized_loss=0.2))[10] == "does not hold"
+    turned = [{**r, "alpha": dict(zip(ALPHAS, reversed(ALPHAS), strict=True))[r["alpha"]]} for r in made_up()]
+    assert verdicts(turned)[6] == verdicts(turned)[7] == "does not hold"
+
+
+def test_one_seed_decides_nothing():
+    records = [r for r in made_up() if r.get("seed", 0) == 0]
+    assert set(verdicts(records).values()) == {"not tested"}
+
+
+def test_missing_systems_are_not_tested():
+    records = [r for r in made_up() if r.get("system") != "SQL"]
+    found = verdicts(records)
+    assert found[4] == found[5] == "not tested"
+    assert found[6] == "holds"
+
+
+def test_left_share():
+    assert left_share([0.2, 0.3, 0.1, 0.4]) == pytest.approx(0.4 / 0.6)
+    assert left_share([0.0, 0.0, 0.0, 1.0]) == pytest.approx(2 / 3)
+
+
+def test_command_redraws_from_records(tmp_path, capsys):
+    source = tmp_path / "results"
+    source.mkdir()
+    RecordFile(source / "records.jsonl").add(made_up())
+    assert main(["reproduce", "multigoal", "--from-results", str(source), "--out", str(tmp_path / "out")]) == 0
+    said = capsys.readouterr().out
+    assert "claim 4 holds" in said
+    for name in (
+        "trajectories",
+        "trajectories_obstacle",
+        "goal_shares",
+        "gap",
+        "entropy_maps",
+        "landscapes",
+        "smoothness",
+    ):
+        assert (tmp_path / "out" / f"{name}.png").stat().st_size > 5_000
+        assert (tmp_path / "out" / f"{name}.pdf").exists()
+
+
+def test_missing_results_name_the_command(tmp_path):
+    with pytest.raises(S2acError, match="s2ac reproduce multigoal"):
+        reproduce_multigoal("quick", str(tmp_path / "out"), str(tmp_path / "nothing"))
+
+
+def test_interrupted_records_go_on(tmp_path):
+    """Whole lines are kept, a half-written one is dropped."""
+    path = tmp_path / "records.jsonl"
+    path.write_text(json.dumps({"name": "a"}) + "\n" + '{"name": "b')
+    file = RecordFile(path, resume=True)
+    file.add([{"name": "c"}])
+    assert [json.loads(line)["name"] for line in path.read_text().splitlines()] == ["a", "c"]
+
+
+@pytest.mark.slow
+def test_the_study_runs(tmp_path):
+    """Smoke scale: untrained agents, every part of the code."""
+    reproduce_multigoal("smoke", str(tmp_path))
+    lines = (tmp_path / "records.jsonl").read_text().splitlines()
+    assert len(lines) == len(ALPHAS) * (1 + len(SYSTEMS))
+    claims = json.loads((tmp_path / "claims.json").read_text())["claims"]
+    assert [claim["number"] for claim in claims] == list(range(4, 12))

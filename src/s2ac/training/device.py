@@ -14,6 +14,7 @@ from s2ac import replay as buffer
 from s2ac.algorithms.base import Algorithm
 from s2ac.envs.base import JaxEnv
 from s2ac.replay import Replay
+from s2ac.training.memory import check_memory
 from s2ac.types import Array, EnvSpec, Key, Metrics, Transition
 
 INIT, RESET, ACT, STEP, UPDATE, EVALUATE = range(6)  # the streams of random numbers
@@ -208,6 +209,7 @@ class DeviceLoop:
         """Make the algorithm and its compiled functions."""
         self.env, self.spec = env, env.spec
         self.layout: dict[str, Any] | None = {"shape": [env.spec.observation_size]}
+        check_memory(self.spec, config.capacity, len(seeds))
         self.algorithm = make_algorithm(env.spec)
         self.keys = jax.vmap(jax.random.key)(jnp.array(seeds))
         arguments = (self.algorithm, env, config)

@@ -15,6 +15,7 @@ from s2ac import replay as buffer
 from s2ac.algorithms.base import Algorithm
 from s2ac.envs.gymnasium import HostEnvs, MakeEnv, layout_of, spec_of
 from s2ac.training.device import ACT, EVALUATE, INIT, Episodes, LoopConfig, LoopState, learn, stream
+from s2ac.training.memory import check_memory
 from s2ac.types import Array, EnvSpec, Key, Transition
 
 TRAINING, EVALUATION = 0, 1  # the environments' own streams of random numbers
@@ -36,6 +37,7 @@ class HostLoop:
         probe = make()
         self.spec, self.layout = spec_of(probe, name), layout_of(probe.observation_space)
         probe.close()
+        check_memory(self.spec, config.capacity, len(seeds))
         self.algorithm = make_algorithm(self.spec)
         self.keys = jax.vmap(jax.random.key)(np.array(seeds))
         self.envs = HostEnvs(make, name, seeds, config.num_envs, TRAINING, config.max_value)

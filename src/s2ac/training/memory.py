@@ -1,0 +1,40 @@
+"""How much memory a run's replay takes: said before it is allocated, and refused where it cannot fit."""
+
+import os
+
+import jax
+
+from s2ac.checks import InvalidArgument
+from s2ac.types import EnvSpec
+
+WORTH_SAYING = 64 * 2**20
+
+
+def replay_bytes(spec: EnvSpec, capacity: int, seeds: int) -> int:
+    """Two observations, an action, a reward and two endings per transition, in float32."""
+    return 4 * seeds * capacity * (2 * spec.observation_size + spec.action_size + 3)
+
+
+def free_bytes() -> int | None:
+    """What the device that holds the replay has left; None where nobody knows."""
+    device = jax.devices()[0]
+    if device.platform == "cpu":
+        try:
+            return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+        except (ValueError, OSError):
+            return None
+    stats = device.memory_stats() or {}
+    return stats["bytes_limit"] - stats["bytes_in_use"] if "bytes_limit" in stats else None
+
+
+def check_memory(spec: EnvSpec, capacity: int, seeds: int) -> None:
+    """Say what a large replay takes; refuse one that does not fit."""
+    needed, free = replay_bytes(spec, capacity, seeds), free_bytes()
+    what = f"the replay of {seeds} seed(s) × {capacity:,} transitions takes {needed / 2**30:.2f} GiB"
+    if free is not None and needed > 0.9 * free:
+        fits = int(0.9 * free / replay_bytes(spec, 1, seeds))
+        raise InvalidArgument(
+            f"capacity = {capacity}: {what}, and {free / 2**30:.2f} GiB are free: take at most {fits}, or fewer seeds"
+        )
+    if needed > WORTH_SAYING:
+        print(what, flush=True)

@@ -243,6 +243,7 @@ def test_learning_outside_the_main_thread(tmp_path):
     assert agent.env_step == 60
 
 
+@pytest.mark.slow
 def test_custom_environment_with_dict_observations(tmp_path):
     agent = Agent(Boat(), directory=tmp_path / "run", **{**SAC, "seeds": 2}).learn(40)
     observation, _ = Boat().reset(seed=0)

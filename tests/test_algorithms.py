@@ -63,7 +63,9 @@ def test_without_steps_s2ac_is_sac_and_without_flows_sac_nf_is_sac():
         jax.tree.structure(sac.actor_memory), jax.tree.leaves(flow.actor_memory))))  # fmt: skip
 
 
-@pytest.mark.parametrize("name", ALGORITHMS)
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=pytest.mark.slow) if n == "s2ac-amortized" else n for n in ALGORITHMS]
+)
 def test_protocol(name):
     """Actions stay in the box (PPO's are clipped by the loop), rules differ as they should, every parameter learns."""
     entry = ALGORITHMS[name]
@@ -195,7 +197,7 @@ def test_soft_value_against_quadrature():
 
 
 @pytest.mark.parametrize("name", FLOWS)
-@pytest.mark.parametrize("dimension", [1, 2, 5])
+@pytest.mark.parametrize("dimension", [1, 2, pytest.param(5, marks=pytest.mark.slow)])
 def test_flow_log_det_equals_autodiff(x64, name, dimension):
     init, apply = FLOWS[name]
     for seed in range(3):

@@ -27,7 +27,11 @@ def commands(page):
                 yield words
 
 
-@pytest.mark.parametrize("page", [p for p in PAGES if blocks(p, "python")], ids=lambda p: p.name)
+@pytest.mark.parametrize(
+    "page",
+    [p if p.name == "README.md" else pytest.param(p, marks=pytest.mark.slow) for p in PAGES if blocks(p, "python")],
+    ids=lambda p: p.name,
+)
 def test_python_blocks_run(page, tmp_path, monkeypatch):
     """One after the other in one namespace, as a reader would paste them."""
     monkeypatch.chdir(tmp_path)

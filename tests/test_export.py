@@ -58,7 +58,9 @@ def sac():
     return Agent("multigoal", "sac", **SMALL)
 
 
-@pytest.mark.parametrize("algo", ["s2ac-amortized", "sac-nf", "sql", "ddpg", "ppo"])
+@pytest.mark.parametrize(
+    "algo", [pytest.param("s2ac-amortized", marks=pytest.mark.slow), "sac-nf", "sql", "ddpg", "ppo"]
+)
 def test_with_the_noise_of_a_key_the_policy_is_that_of_the_key(algo):
     """Every algorithm and rule that draws Gaussian numbers or signs; the state is an argument too."""
     entry = ALGORITHMS[algo]
@@ -82,7 +84,7 @@ def test_with_the_noise_of_a_key_the_policy_is_that_of_the_key(algo):
             assert not np.allclose(explicit(state, observation, -noise), wanted, atol=1e-3)
 
 
-@pytest.mark.parametrize("select", ["sample", "argmax", "amortized"])
+@pytest.mark.parametrize("select", [pytest.param("sample", marks=pytest.mark.slow), "argmax", "amortized"])
 def test_onnx_agrees_at_the_size_of_hopper(hopper, tmp_path, select):
     made = export(hopper, tmp_path / "policy.onnx", "onnx", select)
     assert made.max_difference <= 1e-5

@@ -19,7 +19,9 @@ def optimum():
     return solve(MultigoalConfig(), 1.0, spacing=1 / 16)
 
 
-@pytest.mark.parametrize("alpha", KNOWN)
+@pytest.mark.parametrize(
+    "alpha", [0.2, pytest.param(1.0, marks=pytest.mark.slow), pytest.param(10.0, marks=pytest.mark.slow), 20.0]
+)
 def test_value_of_the_start(alpha):
     solution = solve(MultigoalConfig(), alpha)
     value = float(value_at(solution, jnp.zeros(2)))
@@ -36,6 +38,7 @@ def test_value_is_the_integral_over_actions_of_another_rule(wall):
     np.testing.assert_allclose(both[0], both[1], rtol=0.006, atol=0.15)
 
 
+@pytest.mark.slow
 def test_the_wall_costs_where_it_stands():
     free, walled = (
         solve(MultigoalConfig(wall=wall), 1.0, spacing=1 / 8, estimate_error=False) for wall in (None, WALL)

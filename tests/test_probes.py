@@ -33,7 +33,12 @@ LOOPS = {
 ACTION_TOLERANCE = {"s2ac-phi": 0.35}
 
 
-@pytest.mark.parametrize("name", ALGORITHMS)
+SLOW = ("s2ac-phi", "s2ac-amortized")  # they share S²AC's update; minutes are short in the fast suite
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.slow) if name in SLOW else name for name in ALGORITHMS]
+)
 def test_probes(name):
     entry, env = ALGORITHMS[name], make_probe()
     algorithm = entry.make(env.spec, replace(entry.config, **CHANGES[name]))

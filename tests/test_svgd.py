@@ -323,7 +323,13 @@ def test_rows_taken_in_blocks_give_the_same_sums(x64, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("form", "hessian"), [("all", "exact"), ("paper", "exact"), ("tracer", "exact"), ("all", "hutchinson")]
+    ("form", "hessian"),
+    [
+        pytest.param("all", "exact", marks=pytest.mark.slow),
+        pytest.param("paper", "exact", marks=pytest.mark.slow),
+        ("tracer", "exact"),
+        ("all", "hutchinson"),
+    ],
 )
 def test_gradients_through_all_steps(x64, form, hessian):
     """First and second order, with respect to the start, against finite differences."""

@@ -374,6 +374,7 @@ def test_replay_longer_than_a_checkpoint_period_survives_a_reload(tmp_path):
     np.testing.assert_array_equal(data.next_observation, restored.next_observation)
 
 
+@pytest.mark.slow
 def test_custom_environment_example(tmp_path, monkeypatch, capsys):
     example = runpy.run_path(str(Path(__file__).parents[1] / "examples" / "custom_env.py"))
     with warnings.catch_warnings():

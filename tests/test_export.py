@@ -92,6 +92,7 @@ def test_onnx_agrees_at_the_size_of_hopper(hopper, tmp_path, select):
 
 
 @pytest.mark.parametrize("select", ["argmax", "amortized"])
+@pytest.mark.slow
 def test_stablehlo_agrees_at_the_size_of_humanoid(humanoid, tmp_path, select):
     made = export(humanoid, tmp_path / "policy.stablehlo", "stablehlo", select, batch=500)
     assert made.max_difference <= 1e-5

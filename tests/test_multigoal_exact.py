@@ -20,7 +20,13 @@ def optimum():
 
 
 @pytest.mark.parametrize(
-    "alpha", [0.2, pytest.param(1.0, marks=pytest.mark.slow), pytest.param(10.0, marks=pytest.mark.slow), 20.0]
+    "alpha",
+    [
+        0.2,
+        pytest.param(1.0, marks=pytest.mark.slow),
+        pytest.param(10.0, marks=pytest.mark.slow),
+        pytest.param(20.0, marks=pytest.mark.slow),
+    ],
 )
 def test_value_of_the_start(alpha):
     solution = solve(MultigoalConfig(), alpha)

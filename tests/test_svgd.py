@@ -8,10 +8,12 @@ import scipy.stats
 from jax.test_util import check_grads
 
 from s2ac.distributions import Gaussian
-from s2ac.samplers import FORMS, TracerState, make_svgd, run, svgd
+from s2ac.samplers import FORMS, TracerState, make_svgd, run
+from s2ac.samplers import interaction as interaction_module
 from s2ac.samplers.base import score
+from s2ac.samplers.interaction import _expanded, interaction
 from s2ac.samplers.kernel import learned, mean, median, squared_distances
-from s2ac.samplers.svgd import _expanded, everywhere_norm, interaction
+from s2ac.samplers.svgd import everywhere_norm
 from targets import gaussian, random_skewed, skewed, two_modes
 
 SHAPES = [(2, 1), (10, 2), (5, 6), (13, 4), (30, 17)]
@@ -318,7 +320,7 @@ def test_rows_taken_in_blocks_give_the_same_sums(x64, monkeypatch):
     sources, scores = points[:40], -points[:40] + 0.3
     squared = squared_distances(points, sources)
     whole = interaction(points, sources, scores, squared, jnp.asarray(0.9))
-    monkeypatch.setattr(svgd, "ROWS", 8)
+    monkeypatch.setattr(interaction_module, "ROWS", 8)
     blocked = interaction(points, sources, scores, squared, jnp.asarray(0.9))
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=1e-12), whole, blocked)
     np.testing.assert_allclose(blocked.velocity, autodiff_field(points, sources, scores, 0.9)[0], atol=1e-12)

@@ -22,8 +22,8 @@ from s2ac.studies.entropy import (
     SIZES,
     STUDIED,
     TABLE,
-    select,
 )
+from s2ac.studies.entropy_claims import select
 from s2ac.studies.statistics import calibration, t_interval
 
 COLOURS = dict(zip(STUDIED, ("#4477aa", "#66ccee", "#ee6677", "#228833", "#ccbb44"), strict=True))

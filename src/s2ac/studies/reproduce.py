@@ -15,6 +15,7 @@ def reproduce_entropy(scale: str, out: str, from_results: str | None = None) -> 
     If a sampler leaves the finite numbers the study stops with that message, after drawing what it has.
     """
     from s2ac.studies import entropy
+    from s2ac.studies.entropy_claims import decide, which_table
     from s2ac.studies.entropy_figures import draw
 
     check_name("scale", scale, entropy.SCALES)
@@ -33,10 +34,10 @@ def reproduce_entropy(scale: str, out: str, from_results: str | None = None) -> 
                 break
         records = file.records
 
-    claims = entropy.decide(records)
+    claims = decide(records)
     if from_results is None:
         write_claims(directory, claims, f"s2ac reproduce entropy --scale {scale}")
-    (directory / "which_entropy.md").write_text(entropy.which_table(records), encoding="utf-8")
+    (directory / "which_entropy.md").write_text(which_table(records), encoding="utf-8")
     figures = draw(records, directory)
     tell(claims)
     if failure:

@@ -34,8 +34,10 @@ from s2ac.checks import InvalidArgument, S2acError, check_between, check_count, 
 from s2ac.envs.gymnasium import CUSTOM, MakeEnv, layout_of, maker, spec_of
 from s2ac.presets import fields_of
 from s2ac.training import checkpoint
+from s2ac.training.about import read_about
+from s2ac.training.config import RunConfig
 from s2ac.training.device import stream
-from s2ac.training.trainer import ENVS, Run, RunConfig, begin, configs_of, open_run, read_about, train, write_about
+from s2ac.training.trainer import ENVS, Run, begin, configs_of, open_run, train, write_about
 from s2ac.types import Array, EnvSpec
 
 if TYPE_CHECKING:

@@ -13,7 +13,8 @@ from s2ac.checks import InvalidArgument, S2acError, check_count, check_name
 from s2ac.envs.multigoal import THREE_GOALS
 from s2ac.presets import fields_of
 from s2ac.report.text import printable
-from s2ac.training.trainer import RunConfig, open_run, start, train
+from s2ac.training.config import RunConfig
+from s2ac.training.trainer import open_run, start, train
 
 
 def parse_train(arguments: list[str], algo: str, preset: str, resume: str | None) -> Callable[[], None]:

@@ -10,16 +10,12 @@ versions: keys come from the seed and the iteration, and the checkpoint holds th
 
 import dataclasses
 import json
-import math
 import os
 import platform
-import signal
 import sys
-import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
+from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -34,99 +30,26 @@ from s2ac.checks import (
     Diverged,
     InvalidArgument,
     S2acError,
-    check_between,
-    check_count,
     check_name,
-    check_positive,
 )
 from s2ac.envs.base import JaxEnv
 from s2ac.envs.gymnasium import CUSTOM, MakeEnv, maker
 from s2ac.envs.multigoal import MultigoalConfig, make_multigoal
 from s2ac.training import checkpoint
-from s2ac.training.device import DeviceLoop, Episodes, LoopConfig, LoopState
+from s2ac.training.about import read_about, same_run
+from s2ac.training.config import RunConfig
+from s2ac.training.device import DeviceLoop, Episodes, LoopState
 from s2ac.training.host import HostLoop
 from s2ac.training.lock import lock
 from s2ac.training.records import Records
-from s2ac.training.tensorboard import Tensorboard, check_tensorboard
+from s2ac.training.signals import signals
+from s2ac.training.tensorboard import Tensorboard
 from s2ac.types import Transition
 
 ENVS: dict[str, Callable[[], JaxEnv]] = {
     "multigoal": make_multigoal,
     "multigoal-far": lambda: make_multigoal(MultigoalConfig(goal_reward=300.0)),
 }
-
-
-@dataclass(frozen=True)
-class RunConfig:
-    """What a run does, apart from its algorithm's own numbers."""
-
-    seeds: int = 1
-    """How many seeds to train, all in one compiled call."""
-
-    first_seed: int = 0
-    """The first of them; the others follow."""
-
-    steps: float = 100_000
-    """Environment steps of each seed."""
-
-    num_envs: int = 4
-    """Environments per seed."""
-
-    horizon: int = 1
-    """Steps of each environment between two rounds of updates."""
-
-    num_updates: int = 1
-    """Updates per round."""
-
-    batch_size: int = 256
-    """Transitions per update."""
-
-    capacity: int = 100_000
-    """Transitions that the replay keeps, per seed."""
-
-    warmup_steps: int = 1_000
-    """Environment steps of uniform actions before the first update."""
-
-    log_every: int = 2_000
-    """Environment steps between two records; also the length of a compiled chunk."""
-
-    evaluate_every: int = 10_000
-    """Environment steps between two evaluations."""
-
-    episodes: int = 20
-    """Episodes per evaluation, on seeds of their own."""
-
-    select: tuple[str, ...] = ("sample",)
-    """Selection rules to evaluate."""
-
-    checkpoint_every: int = 10_000
-    """Environment steps between two checkpoints."""
-
-    max_value: float = 1e8
-    """Gymnasium: an observation or reward beyond this size is an error, as one that is not finite is."""
-
-    tensorboard: bool = False
-    """Also write the records to RUN/tensorboard, for TensorBoard (needs the extra `tb`)."""
-
-    def check(self) -> None:
-        """Refuse numbers out of range."""
-        for field in dataclasses.fields(self):
-            value = getattr(self, field.name)
-            if field.name == "steps":
-                check_between(field.name, value, 1, math.inf, open_high=True)
-            elif field.name == "max_value":
-                check_positive(field.name, value)
-            elif field.name == "tensorboard":
-                if not isinstance(value, bool):
-                    raise InvalidArgument(f"tensorboard = {value!r}: must be True or False")
-                if value:
-                    check_tensorboard()
-            elif field.name != "select":
-                check_count(field.name, value, 0 if field.name in ("first_seed", "warmup_steps") else 1)
-
-    def loop(self) -> LoopConfig:
-        """The part that the compiled loop sees."""
-        return LoopConfig(**{name: getattr(self, name) for name in LoopConfig._fields})
 
 
 class Run:
@@ -320,33 +243,6 @@ def fingerprint() -> dict[str, str]:
     }
 
 
-class Stop:
-    """Set by the first SIGINT or SIGTERM; a second one ends the process at once."""
-
-    asked = False
-
-
-@contextmanager
-def signals() -> Iterator[Stop]:
-    """Turn the first signal into a request to stop after the chunk."""
-    stop = Stop()
-    if threading.current_thread() is not threading.main_thread():
-        yield stop  # only the main thread may set handlers
-        return
-
-    def handle(number: int, frame: Any) -> None:
-        stop.asked = True
-        for which in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(which, signal.SIG_DFL)
-
-    before = {which: signal.signal(which, handle) for which in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield stop
-    finally:
-        for which, old in before.items():
-            signal.signal(which, old)
-
-
 def start(directory: Path, env: str, algo: str, algorithm_config: Any, config: RunConfig) -> Run:
     """A new run; its directory must not hold one."""
     run = Run(directory, env, algo, algorithm_config, config)  # refuses bad settings before any file is made
@@ -374,25 +270,6 @@ def write_about(run: Run, directory: Path) -> None:
         aside.replace(directory / "run.json")
     except OSError as error:
         raise checkpoint.DiskError(f"cannot write to {directory}: {error.strerror}") from error
-
-
-def read_about(directory: Path) -> dict[str, Any]:
-    """What run.json says."""
-    try:
-        about = json.loads((directory / "run.json").read_text(encoding="utf-8"))
-    except OSError as error:
-        raise S2acError(f"{directory} is not a run: {error.strerror} (run.json)") from error
-    except ValueError as error:
-        raise S2acError(f"{directory}/run.json is damaged: {error}") from error
-    if not isinstance(about, dict):
-        raise S2acError(f"{directory}/run.json is damaged: not an object")
-    return about
-
-
-def same_run(one: dict[str, Any], other: dict[str, Any]) -> bool:
-    """Whether both describe the same run; it may have been told to go on for longer."""
-    without = lambda about: {**about, "run": {**about.get("run", {}), "steps": None}}  # noqa: E731
-    return without(one) == without(other)
 
 
 def configs_of(about: dict[str, Any], directory: Path) -> tuple[Any, RunConfig]:

@@ -1,0 +1,26 @@
+"""run.json, read back: what was asked for."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from s2ac.checks import S2acError
+
+
+def read_about(directory: Path) -> dict[str, Any]:
+    """What run.json says."""
+    try:
+        about = json.loads((directory / "run.json").read_text(encoding="utf-8"))
+    except OSError as error:
+        raise S2acError(f"{directory} is not a run: {error.strerror} (run.json)") from error
+    except ValueError as error:
+        raise S2acError(f"{directory}/run.json is damaged: {error}") from error
+    if not isinstance(about, dict):
+        raise S2acError(f"{directory}/run.json is damaged: not an object")
+    return about
+
+
+def same_run(one: dict[str, Any], other: dict[str, Any]) -> bool:
+    """Whether both describe the same run; it may have been told to go on for longer."""
+    without = lambda about: {**about, "run": {**about.get("run", {}), "steps": None}}  # noqa: E731
+    return without(one) == without(other)

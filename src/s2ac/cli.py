@@ -151,7 +151,7 @@ class Export:
 
     def __call__(self) -> None:
         """Export."""
-        from s2ac.export import run_export
+        from s2ac.deploy import run_export
 
         out = Path(self.out) if self.out else None
         run_export(Path(self.run), out, self.format, self.select, self.batch, self.seed_index, self.noise_seed)

@@ -334,19 +334,3 @@ def _need(module: str, extra: str) -> Any:
         return importlib.import_module(module)
     except ModuleNotFoundError as error:
         raise InvalidArgument(f"this format needs {module}, which is missing: pip install 's2ac[{extra}]'") from error
-
-
-def run_export(
-    run: Path, out: Path | None, format: str, select: str, batch: int, seed_index: int, noise_seed: int | None
-) -> None:
-    """The command `export`."""
-    from s2ac.agent import find_agent, load
-
-    agent = load(run)
-    file = out or find_agent(run) / f"policy-{select}{FORMATS[format]}"
-    made = export(agent, file, format, select, batch=batch, seed_index=seed_index, noise_seed=noise_seed)
-    noise = f" and {made.noise_size} standard normal numbers" if made.noise_size else ""
-    ties = f", {made.ties} decided by rounding" if made.ties else ""
-    sizes = agent.spec.observation_size, agent.spec.action_size
-    print(f"{made.file}: an observation of {sizes[0]} numbers{noise} to an action of {sizes[1]}")
-    print(f"checked on {CHECKED} observations: differs from the JAX policy by at most {made.max_difference:.1e}{ties}")

@@ -1,10 +1,14 @@
-"""Mistakes of reinforcement-learning code that no error reports, each with what it would change."""
+"""Mistakes of reinforcement-learning code that no error reports, each with what it would change.
+
+A smoothing window that is ignored: ours is a constant of the figures, not an argument, so the test is that the constant counts.
+"""
 
 import gymnasium
 import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
+import pytest
 import scipy.stats
 from gymnasium import spaces
 
@@ -12,10 +16,15 @@ from probes import make_counter
 from s2ac.algorithms.ddpg import DdpgConfig, make_ddpg
 from s2ac.algorithms.maxent import critic_loss, min_value, td_target
 from s2ac.algorithms.ppo import PpoConfig, make_ppo
+from s2ac.algorithms.s2ac import S2acConfig, make_s2ac
 from s2ac.algorithms.sac import SacConfig, box_of, make_sac
 from s2ac.envs.gymnasium import HostEnvs
 from s2ac.networks import init_critic, mlp, soft_update
-from s2ac.training.device import EVALUATE, INIT, LoopConfig, init_loop, stream, train_chunk
+from s2ac.studies import mujoco_figures
+from s2ac.studies.mujoco_claims import cells
+from s2ac.studies.mujoco_figures import smoothed
+from s2ac.studies.mujoco_records import scores_of
+from s2ac.training.device import EVALUATE, INIT, LoopConfig, init_loop, stream, train_chunk, warm_up
 from s2ac.training.host import HostLoop
 from s2ac.types import EnvSpec, Transition
 
@@ -85,6 +94,64 @@ def test_no_key_is_used_twice():
             for which in range(INIT, EVALUATE + 1) for seed in range(3)]  # fmt: skip
     data = np.concatenate([np.asarray(jax.random.key_data(some)) for some in keys])
     assert len(np.unique(data, axis=0)) == len(data) == 200 * 6 * 3
+
+
+@pytest.mark.parametrize("make", [
+    lambda spec: make_sac(spec, SacConfig(hidden=(4,))),
+    lambda spec: make_s2ac(spec, S2acConfig(hidden=(4,), num_particles=3, num_steps=2)),
+], ids=["sac", "s2ac"])  # fmt: skip
+def test_no_random_number_is_drawn_twice_in_fifty_updates(make, monkeypatch):
+    """The same noise for actor and critic, for acting and learning, or at every step: every key that draws is recorded."""
+    used = []
+
+    def recorded(name, draw):
+        def wrapper(key, *arguments, **keywords):
+            jax.debug.callback(lambda data: used.append((name, *np.asarray(data).tolist())), jax.random.key_data(key))
+            return draw(key, *arguments, **keywords)
+
+        return wrapper
+
+    draws = ("normal", "uniform", "randint", "categorical", "rademacher", "truncated_normal", "permutation")
+    for name in draws:
+        monkeypatch.setattr(jax.random, name, recorded(name, getattr(jax.random, name)))
+    env, config = make_counter(), LoopConfig(num_envs=2, batch_size=4, capacity=200, warmup_steps=10)
+    algorithm = make(env.spec)
+
+    @jax.jit
+    def trained(key):
+        loop = warm_up(key, init_loop(key, algorithm, env, config), algorithm, env, config)
+        return train_chunk(key, loop, algorithm, env, config, 50)[0].iteration
+
+    trained(jax.random.key(0)).block_until_ready()
+    jax.effects_barrier()
+    assert sum(name == "randint" for name, *_ in used) >= 50  # the batches
+    assert sum(name == "normal" for name, *_ in used) >= 4 * 50  # acting in two environments, the target, the actor
+    keys = [tuple(data) for _, *data in used]
+    assert len(set(keys)) == len(keys)
+
+
+def test_the_headline_is_every_seed_at_the_end_of_training():
+    """The best evaluation, or the best seed, would report luck: one seed peaks at 900 early, one never learns."""
+    curves = {
+        "0": [[step, 900.0 if step == 3 else 100.0] for step in range(1, 21)],
+        "1": [[step, -50.0] for step in range(1, 21)],
+        "2": [[step, float(step)] for step in range(1, 21)],
+    }
+    record = {
+        "system": "sac", "task": "Hopper", "env": "Hopper-v5", "seeds": [0, 1, 2], "failures": {},
+        "reached": dict.fromkeys("012", 20), "protocol": {"steps": 20}, "evaluations": {"sample": curves},
+    }  # fmt: skip
+    assert scores_of(record, "sample").final.tolist() == [100.0, -50.0, 19.5]
+    row = next(row for row in cells([record], "sample") if row["state"] == "whole")
+    np.testing.assert_allclose(row["final"]["value"], np.mean([100.0, -50.0, 19.5]))
+
+
+def test_the_smoothing_window_counts(monkeypatch):
+    """Released code overwrites it with 5. A parabola through three points is the curve itself; through eleven it is not."""
+    curve = np.random.default_rng(0).normal(size=40)
+    assert not np.allclose(smoothed(curve), curve, atol=0.1)
+    monkeypatch.setattr(mujoco_figures, "WINDOW", 3)
+    np.testing.assert_allclose(smoothed(curve), curve, atol=1e-9)
 
 
 def test_logged_return_is_that_of_whole_episodes_and_steps_are_counted_per_environment():

@@ -24,7 +24,7 @@ from s2ac.cli import main
 from s2ac.envs.multigoal import WALL, MultigoalConfig, MultigoalState, crosses, make_multigoal, move
 from s2ac.training import checkpoint
 from s2ac.training.checkpoint import DamagedCheckpoint, load_latest, save_checkpoint
-from s2ac.training.device import LoopConfig, evaluate, init_loop, train_chunk, warm_up
+from s2ac.training.device import DeviceLoop, LoopConfig, evaluate, init_loop, seed_groups, train_chunk, warm_up
 from s2ac.training.lock import RunInUse, lock
 from s2ac.training.trainer import open_run
 from s2ac.types import EnvSpec, Transition
@@ -108,6 +108,47 @@ def test_a_seed_in_a_batch_matches_the_seed_alone_and_is_traced_once():
     assert len(traces) == 1
     np.testing.assert_allclose(jax.jit(one)(keys[1]), batch[1], rtol=1e-5)
     assert not np.allclose(batch[0], batch[1])
+
+
+def test_seeds_in_groups_match_the_seed_alone_and_are_traced_once_per_size():
+    """On a CPU five seeds are two programs, of three and of two: each seed as if alone, in its place, to 1e-5."""
+    env, config = make_multigoal(), LoopConfig(num_envs=2, batch_size=16, capacity=500, warmup_steps=50)
+    traces = []
+
+    def make(spec):
+        algorithm = make_sac(spec, SacConfig(hidden=(8,), discount=0.8))
+
+        def update(key, state, batch):
+            traces.append(key)
+            return algorithm.update(key, state, batch)
+
+        return algorithm._replace(update=update)
+
+    def trained(seeds):
+        loop = DeviceLoop(env, make, seeds, config)
+        loop.warm_up()
+        for _ in range(2):
+            metrics = loop.advance(100)
+        return loop, metrics, loop.play("sample", 4).total
+
+    together, metrics, returns = trained([3, 4, 5, 6, 7])
+    assert [state.iteration.shape for state in together._states] == [(3,), (2,)]
+    once = len(traces)
+    together.advance(100)
+    assert len(traces) == once
+    traces.clear()
+    _, metric, alone = trained([6])
+    assert once == 2 * len(traces)
+    np.testing.assert_allclose(alone[0], returns[3], rtol=1e-5)
+    np.testing.assert_allclose(metric["critic_loss"][0], metrics["critic_loss"][3], rtol=1e-3)
+    assert len(np.unique(returns[:, 0])) == 5
+
+
+def test_groups_of_seeds_do_not_depend_on_the_machine():
+    assert [seed_groups(seeds, "cpu") for seeds in (1, 2, 5)] == [
+        [slice(0, 1)], [slice(0, 1), slice(1, 2)], [slice(0, 3), slice(3, 5)]
+    ]  # fmt: skip
+    assert seed_groups(5, "gpu") == [slice(0, 5)]
 
 
 def test_evaluation_counts_every_episode_once():

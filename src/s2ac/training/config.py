@@ -58,6 +58,15 @@ class RunConfig:
     max_value: float = 1e8
     """Gymnasium: an observation or reward beyond this size is an error, as one that is not finite is."""
 
+    workers: int = 0
+    """Gymnasium: processes that step the environments; 0: this process. The results are the same."""
+
+    worker_timeout: float = 120.0
+    """Gymnasium: seconds that a worker may take for a step; after that the run ends with an error."""
+
+    overlap: bool = False
+    """Gymnasium: update while the environments step; the acting parameters are then one round old."""
+
     tensorboard: bool = False
     """Also write the records to RUN/tensorboard, for TensorBoard (needs the extra `tb`)."""
 
@@ -67,16 +76,16 @@ class RunConfig:
             value = getattr(self, field.name)
             if field.name == "steps":
                 check_between(field.name, value, 1, math.inf, open_high=True)
-            elif field.name == "max_value":
+            elif field.name in ("max_value", "worker_timeout"):
                 check_positive(field.name, value)
-            elif field.name == "tensorboard":
+            elif field.name in ("tensorboard", "overlap"):
                 if not isinstance(value, bool):
-                    raise InvalidArgument(f"tensorboard = {value!r}: must be True or False")
-                if value:
-                    check_tensorboard()
+                    raise InvalidArgument(f"{field.name} = {value!r}: must be True or False")
             elif field.name != "select":
-                check_count(field.name, value, 0 if field.name in ("first_seed", "warmup_steps") else 1)
+                check_count(field.name, value, 0 if field.name in ("first_seed", "warmup_steps", "workers") else 1)
+        if self.tensorboard:
+            check_tensorboard()
 
     def loop(self) -> LoopConfig:
-        """The part that the compiled loop sees."""
+        """The part that the loop sees."""
         return LoopConfig(**{name: getattr(self, name) for name in LoopConfig._fields})

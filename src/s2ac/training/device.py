@@ -1,14 +1,16 @@
 """The loop for environments in JAX: whole chunks of training in one compiled call, for many seeds at once.
 
-Everything here is for one seed; `jax.vmap` makes seeds and numeric hyperparameters an axis. Random keys are
+Everything but `DeviceLoop` is for one seed; `jax.vmap` makes seeds and numeric hyperparameters an axis. Random keys are
 derived from (seed's key, stream, iteration), never carried, so a resumed run needs only its iteration.
 """
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from s2ac import replay as buffer
 from s2ac.algorithms.base import Algorithm
@@ -30,6 +32,9 @@ class LoopConfig(NamedTuple):
     capacity: int = 100_000
     warmup_steps: int = 1_000  # environment steps of uniform actions before the first update
     max_value: float = 1e8  # largest observation or reward of a Gymnasium environment
+    workers: int = 0  # processes that step Gymnasium environments
+    worker_timeout: float = 120.0  # seconds
+    overlap: bool = False  # whether Gymnasium environments step while the last round is learned
 
 
 class LoopState(NamedTuple):
@@ -200,6 +205,16 @@ def evaluate(key: Key, state: Any, algorithm: Algorithm, env: JaxEnv, rule: str,
     return jax.vmap(episode)(jax.random.split(stream(key, EVALUATE, 0), num_episodes))
 
 
+def seed_groups(seeds: int, platform: str) -> list[slice]:
+    """Which seeds share a program: all of them, but on a CPU two halves, which run side by side.
+
+    There most operations of one program keep one core busy. The rule does not look at the number of cores: neither then do
+    the numbers depend on it.
+    """
+    half = -(-seeds // 2) if platform == "cpu" else seeds
+    return [slice(begin, min(begin + half, seeds)) for begin in range(0, seeds, half)]
+
+
 class DeviceLoop:
     """Training of several seeds on an environment in JAX; the same interface as `HostLoop`."""
 
@@ -211,7 +226,11 @@ class DeviceLoop:
         self.layout: dict[str, Any] | None = {"shape": [env.spec.observation_size]}
         check_memory(self.spec, config.capacity, len(seeds))
         self.algorithm = make_algorithm(env.spec)
-        self.keys = jax.vmap(jax.random.key)(jnp.array(seeds))
+        keys = jax.vmap(jax.random.key)(jnp.array(seeds))
+        (self._device,) = keys.devices()
+        self._groups = seed_groups(len(seeds), self._device.platform)
+        self._keys = self._split(keys)
+        self._programs: dict[Any, Any] = {}
         arguments = (self.algorithm, env, config)
         self._warm_up = jax.jit(jax.vmap(lambda key, state: warm_up(key, state, *arguments)), donate_argnums=1)
         self._chunk = jax.jit(
@@ -225,20 +244,53 @@ class DeviceLoop:
             ),
             static_argnums=(2, 3),
         )
-        self.state: LoopState = jax.jit(jax.vmap(lambda key: init_loop(key, *arguments)))(self.keys)
+        self._states: list[LoopState] = self._split(jax.jit(jax.vmap(lambda key: init_loop(key, *arguments)))(keys))
+
+    @property
+    def state(self) -> LoopState:
+        """All seeds' state, `[S, …]`; with several groups a copy."""
+        return self._states[0] if len(self._states) == 1 else jax.tree.map(lambda *s: jnp.concatenate(s), *self._states)
+
+    @state.setter
+    def state(self, state: LoopState) -> None:
+        self._states = self._split(state)
+
+    def _split(self, tree: Any) -> list[Any]:
+        """The part of each group, bound to the device: a thread does not know its caller's default."""
+        tree = jax.device_put(tree, self._device)
+        if len(self._groups) == 1:
+            return [tree]
+        return [jax.tree.map(lambda leaf, which=group: leaf[which], tree) for group in self._groups]
+
+    def _each(self, function: Any, states: list[Any], *static: Any) -> list[Any]:
+        """`function(keys, state, *static)` of every group, each in its own thread; compiled once per size of group."""
+        names = [(function, keys.shape[0], static) for keys in self._keys]
+        new = {
+            name: function.lower(keys, state, *static)
+            for name, keys, state in zip(names, self._keys, states, strict=True)
+            if name not in self._programs
+        }
+        with ThreadPoolExecutor(len(states)) as threads:
+            self._programs.update(zip(new, threads.map(lambda lowered: lowered.compile(), new.values()), strict=True))
+            programs = [self._programs[name] for name in names]
+            calls = threads.map(
+                lambda program, *group: jax.block_until_ready(program(*group)), programs, self._keys, states
+            )
+            return list(calls)
 
     def warm_up(self) -> None:
         """Fill the replay with uniform actions."""
-        self.state = self._warm_up(self.keys, self.state)
+        self._states = self._each(self._warm_up, self._states)
 
     def advance(self, rounds: int) -> Metrics:
-        """`rounds` rounds in one compiled call; metrics per seed."""
-        self.state, metrics = self._chunk(self.keys, self.state, rounds)
-        return jax.device_get(metrics)
+        """`rounds` rounds in one compiled call per group; metrics per seed."""
+        done = self._each(self._chunk, self._states, rounds)
+        self._states = [state for state, _ in done]
+        return _joined([metrics for _, metrics in done])
 
     def play(self, rule: str, episodes: int) -> Episodes:
         """Evaluation episodes of every seed, `[S, E, …]`."""
-        return jax.device_get(self._evaluate(self.keys, self.state.algorithm, rule, episodes))
+        return _joined(self._each(self._evaluate, [state.algorithm for state in self._states], rule, episodes))
 
     def extra(self) -> dict[str, Any]:
         """Nothing: the arrays hold everything."""
@@ -246,3 +298,8 @@ class DeviceLoop:
 
     def set_extra(self, kept: dict[str, Any]) -> None:
         """Nothing to do."""
+
+
+def _joined(parts: list[Any]) -> Any:
+    """The groups' results as one, on the host."""
+    return jax.tree.map(lambda *leaves: np.concatenate(leaves), *jax.device_get(parts))

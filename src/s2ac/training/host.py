@@ -1,11 +1,15 @@
 """The loop for Gymnasium environments: they step on the host, acting and learning are compiled, seeds are an axis.
 
 A round is one compiled call that acts per environment step, and one that stores the round's transitions and does its
-updates. The acting parameters are never stale: a round's updates end before the next action.
+updates. The acting parameters are never stale: a round's updates end before the next action. With `overlap` a round is
+learned while the first step of the next one is simulated, so its first action is of parameters that are one round old;
+the last round of a chunk is learned at the chunk's end, so nothing is pending between chunks.
+
+The host waits for the device only to fetch actions. A step goes to the device as one array, the environments' board.
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -13,12 +17,41 @@ import numpy as np
 
 from s2ac import replay as buffer
 from s2ac.algorithms.base import Algorithm
-from s2ac.envs.gymnasium import HostEnvs, MakeEnv, layout_of, spec_of
+from s2ac.checks import InvalidArgument
+from s2ac.envs.gymnasium import HostEnvs, MakeEnv, layout_of, spec_of, unpack
 from s2ac.training.device import ACT, EVALUATE, INIT, Episodes, LoopConfig, LoopState, learn, stream
 from s2ac.training.memory import check_memory
-from s2ac.types import Array, EnvSpec, Key, Transition
+from s2ac.types import Array, EnvSpec, Key, Metrics, Transition
 
 TRAINING, EVALUATION = 0, 1  # the environments' own streams of random numbers
+
+
+class HostRow(NamedTuple):
+    """A step of every environment, `[S, N, …]`, as the loop has it: `HostEnvs` blocks before and after, and the action."""
+
+    before: Any
+    action: Any
+    after: Any
+
+
+class Waiting(NamedTuple):
+    """A round that was gathered and is yet to be learned."""
+
+    start: Any  # the iteration of its first step
+    rows: list[HostRow]
+
+
+def transitions(row: HostRow, size: int) -> Transition:
+    """The transitions of a row, of observations of `size` numbers; any leading axes."""
+    before, after = unpack(row.before, size), unpack(row.after, size)
+    return Transition(
+        observation=before.observation,  # type: ignore[arg-type]
+        action=row.action,
+        reward=after.reward,  # type: ignore[arg-type]
+        terminated=after.terminated,  # type: ignore[arg-type]
+        truncated=after.truncated,  # type: ignore[arg-type]
+        next_observation=after.next_observation,  # type: ignore[arg-type]
+    )
 
 
 class HostLoop:
@@ -39,55 +72,108 @@ class HostLoop:
         probe.close()
         check_memory(self.spec, config.capacity, len(seeds))
         self.algorithm = make_algorithm(self.spec)
+        if self.config.overlap and self.algorithm.experience == "rollout":
+            raise InvalidArgument("overlap = True: an on-policy algorithm cannot act with old parameters; use False")
         self.keys = jax.vmap(jax.random.key)(np.array(seeds))
-        self.envs = HostEnvs(make, name, seeds, config.num_envs, TRAINING, config.max_value)
-        low, high = jnp.asarray(self.spec.action_low), jnp.asarray(self.spec.action_high)
+        self.envs = self._make_envs(config.num_envs, TRAINING)
+        self._evaluated: tuple[int, HostEnvs] | None = None  # environments of the last evaluation, and how many
+        self._compile()
+        algorithm, replay = self._init(self.keys)
+        shape = (len(seeds), config.num_envs)
+        fresh: Any = (self.envs.observation, np.zeros(shape, np.float32), np.zeros(len(seeds), np.int32))
+        self.state = LoopState(algorithm, replay, (), *fresh)
+        self._look()
+
+    def _make_envs(self, num: int, purpose: int) -> HostEnvs:
+        config = self.config
+        return HostEnvs(
+            self.make,
+            self.name,
+            self.seeds,
+            num,
+            purpose,
+            config.max_value,
+            workers=config.workers,
+            timeout=config.worker_timeout,
+            once=purpose == EVALUATION,
+            spec=self.spec,
+        )
+
+    def _compile(self) -> None:
+        """The compiled functions; all of them are of all seeds."""
+        algorithm, config, spec = self.algorithm, self.config, self.spec  # not self: a cycle would keep the workers
+        size = spec.observation_size
+        low, high = jnp.asarray(spec.action_low), jnp.asarray(spec.action_high)
 
         def init(key: Key) -> tuple[Any, buffer.Replay]:
-            return self.algorithm.init(stream(key, INIT, 0)), buffer.init_replay(self.spec, config.capacity)
+            return algorithm.init(stream(key, INIT, 0)), buffer.init_replay(spec, config.capacity)
 
         def act(key: Key, state: Any, observations: Array, iteration: Array, rule: str, which: int) -> Array:
             keys = jax.random.split(stream(key, which, iteration), observations.shape[0])
             if rule == "uniform":
                 return jax.vmap(lambda k: jax.random.uniform(k, low.shape, minval=low, maxval=high))(keys)
-            return jax.vmap(lambda k, o: self.algorithm.act(k, state, o, rule))(keys, observations)
+            return jax.vmap(lambda k, o: algorithm.act(k, state, o, rule))(keys, observations)
 
-        self._act = jax.jit(
-            lambda keys, states, observations, iteration, rule, which: jax.vmap(
-                lambda k, s, o: act(k, s, o, iteration, rule, which)
-            )(keys, states, observations),
-            static_argnums=(4, 5),
-        )
-        self._learn = jax.jit(
-            jax.vmap(
-                lambda k, learner, rows, start: learn(k, learner, rows, start, self.algorithm, config), (0, 0, 0, None)
-            ),
-            donate_argnums=1,
-        )
-        self._add = jax.jit(jax.vmap(buffer.add), donate_argnums=0)
-        algorithm, replay = jax.jit(jax.vmap(init))(self.keys)
-        shape = (len(seeds), config.num_envs)
-        fresh: Any = (self.envs.observation.copy(), np.zeros(shape, np.float32), np.zeros(len(seeds), np.int32))
-        self.state = LoopState(algorithm, replay, (), *fresh)
+        def act_all(keys: Key, states: Any, block: Array, iteration: Array, rule: str, which: int) -> Any:
+            """Actions, and the next iteration, which so never leaves the device."""
+            observations = block[..., :size]
+            action = jax.vmap(lambda k, s, o: act(k, s, o, iteration, rule, which))(keys, states, observations)
+            return action, iteration + 1
 
-    def _env_step(self, rule: str) -> tuple[Transition, np.ndarray, np.ndarray]:
-        """One step of every environment; the only place where transitions are made here."""
-        state = self.state
-        iteration = state.iteration[0]
-        action: Any = np.asarray(self._act(self.keys, state.algorithm, state.observation, iteration, rule, ACT))
-        step: Any = self.envs.step(action)
-        row = Transition(state.observation, action, step.reward, step.terminated, step.truncated, step.next_observation)
+        def learn_all(keys: Key, learner: Any, row: HostRow, start: Array) -> Any:
+            """The updates of a round of rows `[S, T, N, …]`, or of one row."""
+            rows = transitions(row, size)
+            if rows.reward.ndim == 2:
+                rows = jax.tree.map(lambda field: field[:, None], rows)
+            one = lambda k, kept, some: learn(k, kept, some, start, algorithm, config)  # noqa: E731
+            return jax.vmap(one)(keys, learner, rows)
+
+        def add_all(replay: buffer.Replay, row: HostRow) -> buffer.Replay:
+            return jax.vmap(buffer.add)(replay, transitions(row, size))
+
+        self._init = jax.jit(jax.vmap(init))
+        self._act = jax.jit(act_all, static_argnums=(4, 5))
+        self._learn = jax.jit(learn_all, donate_argnums=1)
+        self._sum = jax.jit(lambda sums, metrics: jax.tree.map(jnp.add, sums, metrics), donate_argnums=0)
+        self._add = jax.jit(add_all, donate_argnums=0)
+
+    def _look(self) -> None:
+        """Take up where the state and the environments are."""
+        self._block = self.envs.block()
+        self._iteration: Any = np.int32(self.state.iteration[0])
+
+    def _env_step(
+        self, rule: str, meanwhile: Callable[[], None] | None = None
+    ) -> tuple[HostRow, np.ndarray | float, np.ndarray | float]:
+        """One step of every environment; the only place where they are stepped. `meanwhile` runs while they are.
+
+        Also the sum of the returns of the episodes that ended, and their number, per seed.
+        """
+        before = self._block
+        action, self._iteration = self._act(self.keys, self.state.algorithm, before, self._iteration, rule, ACT)
+        self.envs.send(np.asarray(action))
+        if meanwhile is not None:
+            meanwhile()
+        self._block = after = self.envs.receive_block()
+        step = unpack(after, self.spec.observation_size)
+        total: Any = np.asarray(self.state.episode_return) + step.reward
         ended = np.maximum(step.terminated, step.truncated)
-        total = np.asarray(state.episode_return) + step.reward
-        self.state = state._replace(
-            observation=step.observation, episode_return=total * (1 - ended), iteration=state.iteration + 1
-        )
+        iteration, observation = self.state.iteration + 1, step.observation
+        row = HostRow(before, action, after)
+        if not ended.any():
+            self._keep(observation, total, iteration)
+            return row, 0.0, 0.0
+        self._keep(observation, total * (1 - ended), iteration)
         return row, (total * ended).sum(axis=1), ended.sum(axis=1)
+
+    def _keep(self, observation: Any, episode_return: Any, iteration: Any) -> None:
+        self.state = self.state._replace(observation=observation, episode_return=episode_return, iteration=iteration)
 
     def warm_up(self) -> None:
         """Fill the replay with uniform actions; on-policy algorithms skip it."""
         if self.algorithm.experience == "rollout":
             return
+        self._look()
         for _ in range(-(-self.config.warmup_steps // self.config.num_envs)):
             row, _, _ = self._env_step("uniform")
             self.state = self.state._replace(replay=self._add(self.state.replay, row))
@@ -95,39 +181,67 @@ class HostLoop:
     def advance(self, rounds: int) -> dict[str, np.ndarray]:
         """`rounds` rounds; metrics per seed, means over them, `return` the mean return of the episodes that ended."""
         totals, episodes = np.zeros(len(self.seeds)), np.zeros(len(self.seeds))
-        collected = []
+        sums: Metrics | None = None
+        waiting: Waiting | None = None
+
+        def learn_waiting() -> None:
+            nonlocal sums, waiting
+            if waiting is not None:
+                sums = self._update(waiting, sums)
+                waiting = None
+
+        self._look()
+        rule = self.algorithm.rules[0]
         for _ in range(rounds):
-            start = self.state.iteration[0]
-            rows = []
+            start, rows = self._iteration, []
             for _ in range(self.config.horizon):
-                row, returns, ended = self._env_step(self.algorithm.rules[0])
+                row, returns, ended = self._env_step(rule, learn_waiting)
                 rows.append(row)
                 totals, episodes = totals + returns, episodes + ended
-            joined = jax.tree.map(lambda *fields: np.stack(fields, axis=1), *rows)  # [S, T, N, …]
-            learner = (self.state.algorithm, self.state.replay)
-            (algorithm, replay), metrics = self._learn(self.keys, learner, joined, start)
-            self.state = self.state._replace(algorithm=algorithm, replay=replay)
-            collected.append(metrics)
-        means = jax.tree.map(lambda *values: np.mean(values, axis=0), *jax.device_get(collected))
+            waiting = Waiting(start, rows)
+            if not self.config.overlap:
+                learn_waiting()
+        learn_waiting()
+        means = {name: value / rounds for name, value in jax.device_get(sums or {}).items()}
         return {**means, "return": totals / np.maximum(episodes, 1), "episodes": episodes}
 
+    def _update(self, round_: Waiting, sums: Metrics | None) -> Metrics:
+        """Start a round's updates, which the device does while the host goes on; their metrics added to `sums`.
+
+        The algorithm's state and the replay from before are gone."""
+        rows = round_.rows
+        row = rows[0] if len(rows) == 1 else HostRow(*(np.stack(field, axis=1) for field in zip(*rows, strict=True)))
+        learner = (self.state.algorithm, self.state.replay)
+        (algorithm, replay), metrics = self._learn(self.keys, learner, row, round_.start)
+        self.state = self.state._replace(algorithm=algorithm, replay=replay)
+        return metrics if sums is None else self._sum(sums, metrics)
+
     def play(self, rule: str, episodes: int) -> Episodes:
-        """Whole episodes of every seed on environments of their own; every episode counts once."""
-        envs = HostEnvs(self.make, self.name, self.seeds, episodes, EVALUATION, self.config.max_value)
+        """Whole episodes of every seed on environments of their own; every episode counts once.
+
+        The environments are kept for the next evaluation, which begins anew with the same ones.
+        """
+        kept, self._evaluated = self._evaluated, None
+        if kept is not None and kept[0] != episodes:
+            kept[1].close()
+            kept = None
+        envs = kept[1] if kept else self._make_envs(episodes, EVALUATION)
+        if kept:
+            envs.start()
         alive = np.ones((len(self.seeds), episodes), bool)
         total, length = np.zeros(alive.shape, np.float32), np.zeros(alive.shape, np.int32)
         terminated = np.zeros(alive.shape, bool)
-        observation, step_index = envs.observation.copy(), 0
+        block, index = envs.block(), np.int32(0)
         while alive.any():
-            index = np.int32(step_index)
-            action = np.asarray(self._act(self.keys, self.state.algorithm, observation, index, rule, EVALUATE))
-            step = envs.step(action)
+            action, index = self._act(self.keys, self.state.algorithm, block, index, rule, EVALUATE)
+            envs.send(np.asarray(action))
+            block = envs.receive_block()
+            step = unpack(block, self.spec.observation_size)
             total += alive * step.reward
             length += alive
             terminated |= alive & (step.terminated > 0)
             alive &= np.maximum(step.terminated, step.truncated) == 0
-            observation, step_index = step.observation, step_index + 1
-        envs.close()
+        self._evaluated = episodes, envs
         nothing: Any = np.zeros((*alive.shape, 0, 0), np.float32)
         return Episodes(nothing, nothing, total, length, terminated)  # type: ignore[arg-type]
 
@@ -140,3 +254,4 @@ class HostLoop:
         self.envs.restore(kept)
         iteration: Any = np.asarray(self.state.iteration)
         self.state = self.state._replace(iteration=iteration)
+        self._look()

@@ -97,6 +97,7 @@ class Run:
         self.steps_per_round = loop.num_envs * loop.horizon
         self.env_step = 0
         self.records: Records | None = None
+        self._ready = False  # whether a chunk has begun, so that the replay is known to be filled
         self._claimed_rows: int | None = None  # of a restored run, until its files are cut back to the checkpoint
         self.aim(config.steps)
 
@@ -122,10 +123,11 @@ class Run:
 
     def advance(self) -> list[dict[str, Any]]:
         """One chunk (the warm-up first); the records of every seed. Divergence is an error before anything is saved."""
-        if self.env_step == 0 or self.lacks_replay():
+        if not self._ready and (self.env_step == 0 or self.lacks_replay()):
             before = int(self.loop.state.iteration[0])
             self.loop.warm_up()
             self.env_step += (int(self.loop.state.iteration[0]) - before) * self.config.num_envs
+        self._ready = True
         started = time.perf_counter()
         metrics = self.loop.advance(self.rounds_per_chunk)
         seconds = time.perf_counter() - started
@@ -196,7 +198,8 @@ class Run:
 
     def _small(self) -> Any:
         """The state without the replay's rows, which are saved apart."""
-        return {**self.loop.state._asdict(), "replay": self.loop.state.replay.added}
+        state = self.loop.state
+        return {**state._asdict(), "replay": state.replay.added}
 
     def restore(self) -> list[str]:
         """Take up the newest good checkpoint; what there is to say about it."""
@@ -218,7 +221,7 @@ class Run:
         replay = replay._replace(data=Transition(*data), added=restored.pop("replay"))
         self.loop.state = jax.device_put(LoopState(replay=replay, **restored))
         self.loop.set_extra(manifest["facts"]["extra"])
-        self._claimed_rows = added
+        self._claimed_rows, self._ready = added, False
         self.env_step = int(manifest["step"])
         if not manifest["facts"].get("copy"):
             self.records = Records(self.directory / "metrics.jsonl", int(manifest["facts"]["metrics_offset"]))

@@ -74,9 +74,13 @@ def observe(critic: Critic, observation: Array) -> Array:
 
 
 def critic_value(critic: Critic, observed: Array, action: Array, activation: str) -> Array:
-    """Q of one action, a scalar, given `observe(critic, observation)`."""
+    """Q of one action, a scalar, given `observe(critic, observation)`; its last sum is in float32 at least."""
     hidden = ACTIVATIONS[activation](observed + action @ critic.action)
-    return mlp(critic.rest, hidden, activation)[0]
+    for layer in critic.rest[:-1]:
+        hidden = ACTIVATIONS[activation](hidden @ layer.weight + layer.bias)
+    last = critic.rest[-1]
+    wide = jnp.promote_types(hidden.dtype, jnp.float32)
+    return jnp.dot(hidden, last.weight[:, 0], preferred_element_type=wide) + last.bias[0].astype(wide)
 
 
 def soft_update(target: Critic, online: Critic, rate: float | Array) -> Critic:

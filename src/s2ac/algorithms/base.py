@@ -5,6 +5,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields
 from typing import Any, Literal, NamedTuple
 
+import jax.numpy as jnp
+
 from s2ac.checks import InvalidArgument, check_between, check_count, check_name, check_positive
 from s2ac.networks import ACTIVATIONS
 from s2ac.types import Array, Key, Metrics, Transition
@@ -33,8 +35,11 @@ def _hidden(name: str, value: Any) -> None:
         check_count(name, size, 1)
 
 
+PRECISIONS = ("auto", "float32", "bfloat16")
+
 RANGES: dict[str, Callable[[str, Any], None]] = {
     "hidden": _hidden,
+    "score_precision": lambda name, value: check_name(name, value, PRECISIONS),
     "activation": lambda name, value: check_name(name, value, ACTIVATIONS),
     "learning_rate": check_positive,
     "discount": _share,
@@ -52,6 +57,8 @@ RANGES: dict[str, Callable[[str, Any], None]] = {
     "max_jacobian_norm": _maybe(check_positive),
     "start_std": check_positive,
     "start_alpha": _maybe(check_positive),
+    "start_weight": _not_negative,
+    "start_share": _share,
     "start_ratio": lambda name, value: check_between(name, value, 1, math.inf, open_high=True),
     "num_flows": _at_least(0),
     "num_value_samples": _at_least(1),
@@ -129,3 +136,8 @@ class Actor(NamedTuple):
     init: Callable[[Key], Any]
     sample: Callable[[Key, Any, Array, Callable[[Array], Array], Array], ActionSample]
     mean: Callable[[Any, Array], Array]  # the deterministic action of one observation
+    score_dtype: Any = jnp.float32  # in which `q` is computed
+    resample: bool = False  # whether a particle is executed in proportion to its importance weight
+    explore: Callable[[Key, Any, Array, Array], Array] | None = (
+        None  # what training executes instead of a sampled action
+    )

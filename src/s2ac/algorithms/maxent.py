@@ -62,15 +62,58 @@ class MaxEntState(NamedTuple):
     update_step: Array
 
 
-def min_value(critic: Critic, observation: Array, activation: str) -> Callable[[Array], Array]:
+def min_value(
+    critic: Critic, observation: Array, activation: str, dtype: Any = jnp.float32
+) -> Callable[[Array], Array]:
     """Action ↦ min over the critics of Q(observation, action), the observation's share computed once."""
     observed = jax.vmap(observe, (0, None))(critic, observation)
+    critic, observed = jax.tree.map(lambda leaf: leaf.astype(dtype), (critic, observed))
 
     def value(action: Array) -> Array:
-        each = jax.vmap(critic_value, (0, 0, None, None))(critic, observed, action, activation)
-        return jnp.min(each)
+        each = jax.vmap(critic_value, (0, 0, None, None))(critic, observed, action.astype(dtype), activation)
+        return jnp.min(each).astype(action.dtype)
 
     return value
+
+
+def energy_of(
+    critic: Critic, observation: Array, activation: str, dtype: Any = jnp.float32
+) -> Callable[[Array], Array]:
+    """`min_value` for a sampler to climb: a function of the action alone, its layers computed in `dtype`.
+
+    A ReLU critic is piecewise linear in the action, so its second derivatives are zero almost everywhere. Saying so,
+    Q(a) + ∇Q(a)·(b − a) at b = a with all but b held constant, spares a sampler the passes that would compute zeros: one
+    forward and one backward pass give Q, its gradient, and everything that is differentiated through them.
+    """
+    value = min_value(critic, observation, activation, dtype)
+    if activation != "relu":
+        return value
+
+    def first_order(action: Array) -> Array:
+        fixed = jax.lax.stop_gradient(action)
+        height, slope = jax.lax.stop_gradient(jax.value_and_grad(value)(fixed))
+        return height + slope @ (action - fixed)
+
+    return first_order
+
+
+def soft_value_of(values: Array, log_prob: Array, alpha: Array, resample: bool) -> tuple[Array, Array]:
+    r"""The soft value of a policy, and its entropy, from `values` Q(s, a_i) `[M]` of its particles and their log-densities.
+
+    A policy that executes any of its particles has V = E[Q − α log π] and H = −E[log π]. One that executes particle i with
+    probability proportional to its importance weight w_i = exp(Q_i/α)/π(a_i) is nearer to exp(Q/α), and has
+
+        V ≥ α E log (1/M) Σ_i w_i,         H ≥ E[ log (1/M) Σ_i w_i − Σ_i w̃_i Q_i/α ],        w̃_i = w_i/Σ_j w_j
+
+    (Burda et al. 2015 for the bound on log Z, Cremer et al. 2017 for its being one on the resampled law's own objective).
+    It needs densities that are right: E w_i = Z only then. With one particle both are the same.
+    """
+    if not resample:
+        entropy = -jnp.mean(log_prob)
+        return jnp.mean(values) + alpha * entropy, entropy
+    log_weight = values / alpha - log_prob
+    log_mean = jax.nn.logsumexp(log_weight) - jnp.log(values.shape[0])
+    return alpha * log_mean, log_mean - jnp.sum(jax.nn.softmax(log_weight) * values) / alpha
 
 
 def td_target(reward: Array, terminated: Array, discount: Any, next_value: Array) -> Array:
@@ -99,6 +142,8 @@ def make_maxent(spec: EnvSpec, config: MaxEntConfig, actor: Actor, auxiliary: Au
     optimiser = optax.adam(config.learning_rate)
     target_entropy = -float(spec.action_size) if config.target_entropy is None else config.target_entropy
     select_rules = ("sample", "softmax", "argmax", "mean") + (("amortized",) if auxiliary else ())
+    if actor.explore:
+        select_rules = ("explore", *select_rules)
 
     def init(key: Key) -> MaxEntState:
         key_critic, key_actor, key_auxiliary = jax.random.split(key, 3)
@@ -128,17 +173,17 @@ def make_maxent(spec: EnvSpec, config: MaxEntConfig, actor: Actor, auxiliary: Au
     def soft_value(key: Key, state: MaxEntState, observation: Array) -> tuple[Array, Metrics]:
         """E[min Q̄(s', a') − α log π(a'|s')] of one observation, by the actor's particles."""
         alpha = jnp.exp(state.log_alpha)
-        energy = min_value(state.critic, observation, config.activation)
+        energy = energy_of(state.critic, observation, config.activation, actor.score_dtype)
         drawn = actor.sample(key, state.actor, observation, energy, alpha)
         values = jax.vmap(min_value(state.target, observation, config.activation))(drawn.action)
-        entropy = -jnp.mean(drawn.log_prob)
-        return jnp.mean(values) + alpha * entropy, {"entropy": entropy, **drawn.metrics}
+        value, entropy = soft_value_of(values, drawn.log_prob, alpha, actor.resample)
+        return value, {"entropy": entropy, **drawn.metrics}
 
     def actor_loss(params: Params, keys: Key, state: MaxEntState, observations: Array) -> tuple[Array, Metrics]:
         alpha = jnp.exp(state.log_alpha)
 
         def one(key: Key, observation: Array) -> tuple[Array, Metrics]:
-            energy = min_value(state.critic, observation, config.activation)
+            energy = energy_of(state.critic, observation, config.activation, actor.score_dtype)
             drawn = actor.sample(key, params, observation, energy, alpha)
             loss = jnp.mean(alpha * drawn.log_prob - jax.vmap(energy)(drawn.action))
             return loss + drawn.loss, {"actor_loss": loss, "entropy": -jnp.mean(drawn.log_prob), **drawn.metrics}
@@ -169,7 +214,7 @@ def make_maxent(spec: EnvSpec, config: MaxEntConfig, actor: Actor, auxiliary: Au
 
             def auxiliary_loss(params: Params) -> Array:
                 def one(k: Key, observation: Array) -> Array:
-                    energy = min_value(state.critic, observation, config.activation)
+                    energy = energy_of(state.critic, observation, config.activation, actor.score_dtype)
                     return auxiliary.loss(params, k, observation, energy, jnp.exp(state.log_alpha))
 
                 return jnp.mean(jax.vmap(one)(keys, batch.observation))
@@ -201,21 +246,26 @@ def make_maxent(spec: EnvSpec, config: MaxEntConfig, actor: Actor, auxiliary: Au
             return auxiliary.act(key, state.auxiliary, observation)
         key_sample, key_select = jax.random.split(key)
         alpha = jnp.exp(state.log_alpha)
-        energy = min_value(state.critic, observation, config.activation)
+        energy = energy_of(state.critic, observation, config.activation, actor.score_dtype)
         drawn = actor.sample(key_sample, state.actor, observation, energy, alpha)
-        if rule == "sample":
-            return drawn.action[0]  # the particles are exchangeable: any one has the law whose density is log_prob
-        values = jax.vmap(energy)(drawn.action)
+        values = jax.vmap(min_value(state.critic, observation, config.activation))(drawn.action)
         if rule == "softmax":
             return drawn.action[jax.random.categorical(key_select, values / alpha)]
-        return drawn.action[jnp.argmax(values)]
+        if rule == "argmax":
+            return drawn.action[jnp.argmax(values)]
+        chosen = drawn.action[0]  # the particles are exchangeable: any one has the law whose density is log_prob
+        if actor.resample:
+            chosen = drawn.action[jax.random.categorical(key_select, values / alpha - drawn.log_prob)]
+        if rule == "explore" and actor.explore:
+            return actor.explore(key_select, state.actor, observation, chosen)
+        return chosen
 
     def value(state: MaxEntState, observation: Array, action: Array) -> Array:
         return min_value(state.critic, observation, config.activation)(action)
 
     def cloud(key: Key, state: MaxEntState, observation: Array, num: int) -> ActionSample:
         """`num` particles of one observation: whole sets, as many as that takes, the last one cut."""
-        energy = min_value(state.critic, observation, config.activation)
+        energy = energy_of(state.critic, observation, config.activation, actor.score_dtype)
         one = lambda k: actor.sample(k, state.actor, observation, energy, jnp.exp(state.log_alpha))  # noqa: E731
         sets = -(-num // jax.eval_shape(one, key).log_prob.shape[0])
         drawn = jax.vmap(one)(jax.random.split(key, sets))

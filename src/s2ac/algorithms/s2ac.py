@@ -17,6 +17,7 @@ that leave a range. With `num_steps = 0` and one particle this is SAC, bit for b
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -69,6 +70,12 @@ class S2acConfig(SacConfig):
     differentiate_score: bool = True
     """Whether the actor's gradient sees the critic's second derivatives inside the sampler."""
 
+    resample: bool = False
+    """Execute a particle in proportion to its importance weight, and learn what that policy is worth: see `soft_value_of`."""
+
+    score_precision: str = "auto"
+    """Of the critic's gradient inside the sampler: float32, bfloat16, or auto: bfloat16 on an accelerator."""
+
     min_std: float = 0.3
     """Smallest standard deviation of the start: below it the particles freeze in one mode."""
 
@@ -81,6 +88,15 @@ class S2acConfig(SacConfig):
 
     start_ratio: float = 2.0
     """The start is hotter than the policy by at least this."""
+
+    start_weight: float = 1.0
+    """Weight of the start's own objective at α₀."""
+
+    through: bool = False
+    """With `start_alpha`: whether the start is also learned through the sampler."""
+
+    start_share: float = 0.0
+    """Share of the actions in training that are taken from the start, so that the critic knows what the particles meet."""
 
     start_std: float = 0.707
     """Standard deviation of a fixed start: variance 0.5."""
@@ -129,6 +145,14 @@ def policy_target(box: Box, q: Callable[[Array], Array], alpha: Array) -> LogTar
     return lambda pre_tanh: q(box.squash(pre_tanh)) / alpha + box.log_det(pre_tanh)
 
 
+def score_dtype(config: S2acConfig) -> Any:
+    """In which the critic's gradient is computed. It only steers the particles, whose density follows the path they take."""
+    half = config.score_precision == "bfloat16"
+    if config.score_precision == "auto":
+        half = jax.default_backend() != "cpu"
+    return jnp.bfloat16 if half else jnp.float32
+
+
 def make_svgd_actor(spec: EnvSpec, config: S2acConfig) -> Actor:
     """Particles of one observation, moved by SVGD from the start distribution."""
     check_name("form", config.form, FORMS)
@@ -152,8 +176,9 @@ def make_svgd_actor(spec: EnvSpec, config: S2acConfig) -> Actor:
         if config.start_alpha is not None:
             value = jax.vmap(lambda u: q(box.squash(u)))(particles)
             squash = jax.vmap(box.log_det)(particles)
-            loss = jnp.mean(start_temperature(config, alpha) * (log_density - squash) - value)
-            particles, log_density = jax.lax.stop_gradient((particles, log_density))
+            loss = config.start_weight * jnp.mean(start_temperature(config, alpha) * (log_density - squash) - value)
+            if not config.through:
+                particles, log_density = jax.lax.stop_gradient((particles, log_density))
         metrics = {"entropy_start": -jnp.mean(log_density)}
         if config.num_steps:
             sampler = make_sampler(config, alpha)
@@ -175,7 +200,14 @@ def make_svgd_actor(spec: EnvSpec, config: S2acConfig) -> Actor:
     def init(key: Key) -> Params:
         return init_gaussian(key, spec, config) if config.start == "learned" else ()
 
-    return Actor(init, sample, mean_action)
+    def explore(key: Key, params: Params, observation: Array, action: Array) -> Array:
+        key_share, key_start = jax.random.split(key)
+        other = box.squash(start_of(params, observation).sample(key_start, 1)[0])
+        return jnp.where(jax.random.uniform(key_share) < config.start_share, other, action)
+
+    return Actor(
+        init, sample, mean_action, score_dtype(config), config.resample, explore if config.start_share else None
+    )
 
 
 def make_amortized(spec: EnvSpec, config: S2acConfig) -> Auxiliary:

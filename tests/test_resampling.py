@@ -1,0 +1,106 @@
+"""Importance-weighted particles: the soft value and entropy that `soft_value_of` states, and the law that is executed."""
+
+from dataclasses import replace
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import scipy.stats
+
+from s2ac.algorithms.maxent import energy_of, min_value, soft_value_of
+from s2ac.algorithms.s2ac import S2acConfig, make_s2ac
+from s2ac.networks import init_critic
+from s2ac.types import EnvSpec, Transition
+
+ALPHA = jnp.float32(0.5)
+SPEC = EnvSpec(2, (-1.0,), (1.0,))
+CONFIG = S2acConfig(hidden=(8, 8), num_particles=4, num_steps=2, min_std=0.2)
+
+
+def drawn(num, key=0, spread=2.0):
+    """Particles of N(0, spread²) with the energy of N(1, 1) at temperature ALPHA: log Z = ½ log 2π."""
+    x = spread * jax.random.normal(jax.random.key(key), (2000, num))
+    log_prob = -0.5 * (x / spread) ** 2 - jnp.log(spread) - 0.5 * jnp.log(2 * jnp.pi)
+    return ALPHA * (-0.5 * (x - 1) ** 2), log_prob
+
+
+def test_one_particle_needs_no_weights():
+    values, log_prob = drawn(1)
+    plain, weighted = (
+        jax.vmap(lambda v, p, r=r: jnp.stack(soft_value_of(v, p, ALPHA, r)))(values, log_prob) for r in (0, 1)
+    )
+    np.testing.assert_allclose(plain, weighted, rtol=2e-5, atol=2e-5)
+
+
+def test_more_particles_bring_the_soft_value_to_the_optimum_from_below():
+    """α log Z is the optimum's soft value and ½ log 2πe its entropy: a flipped sign of either term would exceed them."""
+    best, most = float(ALPHA) * 0.5 * np.log(2 * np.pi), 0.5 * np.log(2 * np.pi * np.e)
+    found = [
+        np.asarray(jax.vmap(lambda v, p: jnp.stack(soft_value_of(v, p, ALPHA, True)))(*drawn(m)))
+        for m in (1, 4, 64, 1024)
+    ]
+    value, entropy = np.mean(found, axis=1).T
+    error = 4 * np.std(found, axis=1).T / 2000**0.5
+    assert (np.diff(value) > 0).all()
+    assert (value < best + error[0]).all()
+    assert abs(value[-1] - best) < 0.002
+    assert abs(entropy[-1] - most) < 0.01
+
+
+def test_the_executed_law_is_the_energys():
+    """S²AC without steps and 256 wide particles: what is executed fits exp(Q/α), which one particle's law does not."""
+    config = replace(CONFIG, num_particles=256, num_steps=0, min_std=1.5, max_std=3.0, alpha=0.01)
+    algorithm = make_s2ac(SPEC, replace(config, resample=True))
+    state = jax.jit(algorithm.init)(jax.random.key(3))
+    observation = jnp.array([0.3, -0.7])
+    act = jax.jit(jax.vmap(lambda k: algorithm.act(k, state, observation, "sample")[0]))
+    actions = np.asarray(act(jax.random.split(jax.random.key(1), 4000)))
+    grid = (np.arange(2000) + 0.5) / 1000 - 1
+    energy = jax.vmap(min_value(state.critic, observation, config.activation))(jnp.asarray(grid[:, None], jnp.float32))
+    mass = np.exp(np.asarray(energy, np.float64) / config.alpha)
+    mass = (mass / mass.sum()).reshape(10, -1).sum(1)
+    counts = np.histogram(actions, np.linspace(-1, 1, 11))[0]
+    assert scipy.stats.chisquare(counts, mass * 4000).pvalue > 1e-4
+    assert mass.max() / mass.min() > 1.5  # uniform actions would fail
+
+
+@pytest.mark.parametrize("dtype", [jnp.float32, jnp.bfloat16])
+def test_a_relu_critic_as_energy_has_its_own_value_and_gradient_and_no_curvature(dtype):
+    critic = jax.vmap(lambda k: init_critic(k, 3, 2, (16, 16)))(jax.random.split(jax.random.key(0), 2))
+    observation, points = jnp.ones(3), jax.random.uniform(jax.random.key(1), (50, 2), minval=-1)
+    energy, value = energy_of(critic, observation, "relu", dtype), min_value(critic, observation, "relu")
+    tolerance = {"rtol": 1e-6, "atol": 1e-7} if dtype == jnp.float32 else {"rtol": 0.03, "atol": 0.003}
+    np.testing.assert_allclose(jax.vmap(energy)(points), jax.vmap(value)(points), **tolerance)
+    np.testing.assert_allclose(jax.vmap(jax.grad(energy))(points), jax.vmap(jax.grad(value))(points), **tolerance)
+    assert not np.asarray(jax.vmap(jax.hessian(energy))(points)).any()
+    assert not np.asarray(jax.vmap(jax.hessian(value))(points)).any()  # which is why the above may be said
+
+
+def test_saying_that_relu_has_no_curvature_changes_no_update(monkeypatch):
+    """The actor's gradient through the whole sampler, with and without the passes that compute zeros."""
+    import s2ac.algorithms.maxent as maxent
+
+    keys = jax.random.split(jax.random.key(0), 3)
+    rows = [
+        jax.random.normal(keys[0], (8, 2)),
+        jax.random.uniform(keys[1], (8, 1)),
+        jnp.ones(8),
+        jnp.zeros(8),
+        jnp.zeros(8),
+    ]
+    batch = Transition(*rows, jax.random.normal(keys[2], (8, 2)))
+
+    def updated():
+        algorithm = make_s2ac(SPEC, CONFIG)
+        state = algorithm.init(jax.random.key(0))
+        return jax.jit(algorithm.update)(jax.random.key(1), state, batch)[0].actor
+
+    short = updated()
+    monkeypatch.setattr(
+        maxent,
+        "energy_of",
+        lambda critic, observation, activation, dtype=None: min_value(critic, observation, activation),
+    )
+    for one, other in zip(jax.tree.leaves(short), jax.tree.leaves(updated()), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-7)

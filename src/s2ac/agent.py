@@ -103,7 +103,7 @@ class Agent:
         **fields: Any,
     ) -> None:
         name, make = environment(env)
-        algorithm_config, config = make_configs(algo, preset, {**fields, "seeds": seeds})
+        algorithm_config, config = make_configs(name, algo, preset, {**fields, "seeds": seeds})
         where = Path(directory) if directory else free_directory(name, algo)
         if (where / "run.json").exists():
             raise InvalidArgument(f"directory = {str(where)!r} holds a run already: s2ac.load({str(where)!r})")
@@ -435,7 +435,7 @@ def probe(name: str, make: MakeEnv | None) -> tuple[EnvSpec, Any]:
     return found
 
 
-def make_configs(algo: str, preset: str, fields: dict[str, Any]) -> tuple[Any, RunConfig]:
+def make_configs(env: str, algo: str, preset: str, fields: dict[str, Any]) -> tuple[Any, RunConfig]:
     """The algorithm's config and the run's from one set of fields; an unknown one is answered with the nearest."""
     check_name("algo", algo, ALGORITHMS)
     default = ALGORITHMS[algo].config
@@ -447,9 +447,9 @@ def make_configs(algo: str, preset: str, fields: dict[str, Any]) -> tuple[Any, R
         check_name("field", name, (of_run | of_algorithm) - {"steps"})
     tupled = {name: tuple(value) if isinstance(value, list) else value for name, value in fields.items()}
     mine = {name: value for name, value in tupled.items() if name in of_algorithm}
-    algorithm_config = dataclasses.replace(default, **{**fields_of(preset, "algorithm", default), **mine})
+    algorithm_config = dataclasses.replace(default, **{**fields_of(preset, "algorithm", default, env), **mine})
     rest = {name: value for name, value in tupled.items() if name in of_run}
-    return algorithm_config, RunConfig(**{**fields_of(preset, "run", RunConfig), **rest})
+    return algorithm_config, RunConfig(**{**fields_of(preset, "run", RunConfig, env), **ALGORITHMS[algo].run, **rest})
 
 
 def free_directory(name: str, algo: str) -> Path:

@@ -14,31 +14,56 @@ import tyro
 class Reproduce:
     """Run one of the paper's studies: figures, records and a verdict for each claim."""
 
-    study: tyro.conf.Positional[Literal["entropy", "multigoal"]]
+    study: tyro.conf.Positional[Literal["entropy", "multigoal", "mujoco", "runtime"]]
     """entropy: does the density that SVGD's particles carry tell their entropy? Figures 4a to 4c, and more.
-    multigoal: six systems against the exact optimum; an interrupted run goes on where it stopped."""
+    multigoal: six systems against the exact optimum; an interrupted run goes on where it stopped.
+    mujoco: nine systems on five tasks; an interrupted campaign goes on where it stopped.
+    runtime: how long choosing an action takes, against SAC."""
 
-    scale: Literal["smoke", "quick", "paper"] = "quick"
-    """How much to run: quick takes minutes on two cores, paper hours; smoke (multigoal) only shows that it works."""
+    scale: Literal["smoke", "quick", "short", "paper"] | None = None
+    """How much to run: quick takes minutes on two cores, paper hours; smoke (multigoal, mujoco) only shows that it works.
+    mujoco: smoke, short (300k steps) or paper (1M). Default: quick; mujoco: smoke."""
 
     rewards: Literal["released", "far"] = "released"
     """multigoal: the released constants, or ones with which the optimum reaches a goal at every α."""
 
     out: str | None = None
-    """Directory for figures (PNG and PDF), claims.json and records.jsonl. Default: runs/STUDY-SCALE."""
+    """Directory for figures (PNG and PDF), claims.json and records. Default: runs/STUDY-SCALE."""
 
     from_results: str | None = None
     """Redraw from the records in this directory instead of running; results/STUDY holds the shipped ones."""
 
+    tasks: tuple[str, ...] = ()
+    """mujoco, runtime: only these, such as Hopper Ant. Default: all five (smoke: Hopper and HalfCheetah)."""
+
+    systems: tuple[str, ...] = ()
+    """mujoco: only these of s2ac, sac, sql, sac-nf, sac-iaf, ddpg, ppo, s2ac-phi, s2ac-amortized. Default: all nine (smoke: two)."""
+
+    merge: tuple[str, ...] = ()
+    """mujoco: also take the records in these directories, of runs on other machines."""
+
+    protocol: Literal["default", "paper"] = "default"
+    """mujoco: 10 episodes every 30th of a run, or the paper's 100 every 1000 steps."""
+
+    version: Literal[4, 5] = 5
+    """mujoco: of the environments, -v4 or -v5."""
+
     def __call__(self) -> None:
         """Run the study that was named."""
-        from s2ac.studies.reproduce import reproduce_entropy, reproduce_multigoal
+        from s2ac.studies import reproduce
 
-        out = self.out or f"runs/{self.study}-{self.scale}"
+        scale = self.scale or ("smoke" if self.study == "mujoco" else "quick")
+        out = self.out or (f"runs/{self.study}" if self.study == "runtime" else f"runs/{self.study}-{scale}")
         if self.study == "entropy":
-            reproduce_entropy(self.scale, out, self.from_results)
+            reproduce.reproduce_entropy(scale, out, self.from_results)
+        elif self.study == "multigoal":
+            reproduce.reproduce_multigoal(scale, out, self.from_results, self.rewards)
+        elif self.study == "runtime":
+            reproduce.reproduce_runtime(out, self.tasks, self.from_results)
         else:
-            reproduce_multigoal(self.scale, out, self.from_results, self.rewards)
+            reproduce.reproduce_mujoco(
+                scale, out, self.from_results, self.tasks, self.systems, self.merge, self.protocol, self.version
+            )
 
 
 @dataclass(frozen=True)
@@ -46,7 +71,7 @@ class Train:
     """Train seeds of an algorithm on an environment, or resume a run. `s2ac train ENV --help` lists every field."""
 
     env: tyro.conf.Positional[str | None] = None
-    """The environment: multigoal or multigoal-far."""
+    """The environment: multigoal, multigoal-far, or any of Gymnasium's with a box of actions, such as Hopper-v5."""
 
     algo: str = "s2ac"
     """s2ac, s2ac-phi, s2ac-amortized, sac, sac-nf, sql, ddpg or ppo; sets which fields there are."""
@@ -184,16 +209,18 @@ DESCRIPTION = "Stein Soft Actor-Critic: energy-based maximum-entropy reinforceme
 
 
 def parse(arguments: list[str]) -> Any:
-    """The command that the arguments name. Training's fields depend on its algorithm, so it is looked up first."""
+    """The command that the arguments name. Training's fields depend on its first argument, its algorithm and its
+    preset, so they are looked up first."""
     if arguments[:1] == ["train"] and len(arguments) > 1:
         peek = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
         peek.add_argument("--algo", default="s2ac")
         peek.add_argument("--preset", default="default")
         peek.add_argument("--resume")
-        known, _ = peek.parse_known_args(arguments[1:])
+        known, rest = peek.parse_known_args(arguments[1:])
         from s2ac.training.command import parse_train
 
-        return parse_train(arguments[1:], known.algo, known.preset, known.resume)
+        env = rest[0] if rest and not rest[0].startswith("-") else ""
+        return parse_train(arguments[1:], env, known.algo, known.preset, known.resume)
     commands: dict[str, Any] = {
         "train": Train,
         "evaluate": Evaluate,

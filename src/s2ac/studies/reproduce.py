@@ -74,6 +74,75 @@ def reproduce_multigoal(scale: str, out: str, from_results: str | None = None, r
     return directory
 
 
+def reproduce_mujoco(
+    scale: str,
+    out: str,
+    from_results: str | None = None,
+    tasks: tuple[str, ...] = (),
+    systems: tuple[str, ...] = (),
+    merge: tuple[str, ...] = (),
+    protocol: str = "default",
+    version: int = 5,
+) -> Path:
+    """The MuJoCo study: what is not done yet is run, then tables, figures and claims are made of all records."""
+    from s2ac.studies import mujoco
+    from s2ac.studies.mujoco_claims import cells, decide, whole_table
+    from s2ac.studies.mujoco_figures import draw
+    from s2ac.studies.mujoco_records import RULES, read_all
+
+    check_name("scale", scale, mujoco.SCALES)
+    check_name("protocol", protocol, mujoco.PROTOCOLS)
+    for names, name, known in ((tasks, "tasks", mujoco.TASKS), (systems, "systems", tuple(mujoco.SYSTEMS))):
+        for value in names:
+            check_name(name, value, known)
+    size = mujoco.SCALES[scale]
+    directory = open_output(out)
+    command = f"s2ac reproduce mujoco --scale {scale} --protocol {protocol} --version {version}"
+    done = True
+    if from_results is not None:
+        sources = [from_results, *merge]
+    else:
+        asked = mujoco.protocol_of(size, protocol)
+        todo = mujoco.jobs(size, asked, tasks or size.tasks, systems or size.systems, version)
+        done = mujoco.campaign(directory, todo, command)
+        sources = [str(directory), *merge]
+    records = read_all(sources)
+    claims = decide(records)
+    write_claims(
+        directory, claims, command if from_results is None else f"s2ac reproduce mujoco --from-results {from_results}"
+    )
+    (directory / "table.md").write_text(whole_table(records), encoding="utf-8")
+    write_json(directory / "table.json", {rule: cells(records, rule) for rule in RULES})
+    figures = draw(records, directory)
+    tell(claims)
+    print(f"table: {directory / 'table.md'}\nfigures:", *(str(path) for path in figures), sep="\n  ")
+    if not done:
+        print("stopped before the end: the same command goes on where it stopped")
+    return directory
+
+
+def reproduce_runtime(out: str, tasks: tuple[str, ...] = (), from_results: str | None = None) -> Path:
+    """The time that choosing actions takes, in ratios to SAC."""
+    from s2ac.studies import runtime
+
+    for task in tasks:
+        check_name("tasks", task, tuple(runtime.SIZES))
+    directory = open_output(out)
+    if from_results is not None:
+        records = runtime.read(Path(from_results) / "records.json")
+    else:
+        records = runtime.measure(tasks or tuple(runtime.SIZES))
+        write_json(directory / "records.json", records)
+    claims = [runtime.decide(records)]
+    write_claims(directory, claims, "s2ac reproduce runtime")
+    table = runtime.table(records)
+    (directory / "table.md").write_text(table, encoding="utf-8")
+    print(table)
+    tell(claims)
+    print(f"figure: {runtime.draw(records, directory)}")
+    return directory
+
+
 def write_claims(directory: Path, claims: list[Claim], command: str) -> None:
     """claims.json, with what made it."""
     about = {

@@ -17,23 +17,26 @@ from s2ac.training.config import RunConfig
 from s2ac.training.trainer import open_run, start, train
 
 
-def parse_train(arguments: list[str], algo: str, preset: str, resume: str | None) -> Callable[[], None]:
-    """The training that the arguments describe: the run's fields and the algorithm's, side by side."""
+def parse_train(arguments: list[str], env: str, algo: str, preset: str, resume: str | None) -> Callable[[], None]:
+    """The training that the arguments describe: the run's fields and the algorithm's, side by side.
+
+    Their defaults depend on the environment, the algorithm and the preset, which are therefore looked up before.
+    """
     if resume is not None:
         if len([a for a in arguments if not a.startswith("--resume")]) > 1:
             raise InvalidArgument("--resume goes alone: the run's own settings are used")
         return lambda: _resume(Path(resume))
     check_name("algo", algo, ALGORITHMS)
     default = ALGORITHMS[algo].config
-    default = replace(default, **fields_of(preset, "algorithm", default))
-    default_run = RunConfig(**{**ALGORITHMS[algo].run, **fields_of(preset, "run", RunConfig)})
+    default = replace(default, **fields_of(preset, "algorithm", default, env))
+    default_run = RunConfig(**{**fields_of(preset, "run", RunConfig, env), **ALGORITHMS[algo].run})
 
     @dataclass(frozen=True)
     class Command:
         """Train seeds of an algorithm on an environment; Ctrl-C saves and says how to resume."""
 
         env: tyro.conf.Positional[str]
-        """The environment: multigoal or multigoal-far."""
+        """The environment: multigoal, multigoal-far, or any of Gymnasium's with a box of actions, such as Hopper-v5."""
 
         algo: str = "s2ac"
         """The algorithm."""

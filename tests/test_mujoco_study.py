@@ -1,0 +1,285 @@
+"""The MuJoCo study: scores, tables, claims and refusals from made-up records, its figures, its command."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from s2ac.checks import Diverged, InvalidArgument, S2acError
+from s2ac.cli import main, parse
+from s2ac.studies import mujoco
+from s2ac.studies.mujoco import SCALES, SYSTEMS, TASKS, Job, jobs, protocol_of, record_of, rules_of, train_job
+from s2ac.studies.mujoco_claims import cells, decide, results_table, whole_table
+from s2ac.studies.mujoco_figures import curve_of
+from s2ac.studies.mujoco_records import UNITS, merge, normalised, read_all, read_record, scores_of, write_record
+
+STEPS, EVERY = 3000, 100
+LEVELS = {"s2ac": 0.9, "sac": 0.6, "sql": 0.4, "sac-nf": 0.5, "sac-iaf": 0.45, "ddpg": 0.3, "ppo": 0.2, "s2ac-phi": 0.2, "s2ac-amortized": 0.85}  # fmt: skip
+
+
+def made_up(system="s2ac", task="Hopper", seeds=5, level=None, spread=0.05, version=5, **changes):
+    """A record whose seeds rise to about `level` of the task's unit."""
+    generator = np.random.default_rng(sum(map(ord, system + task)))
+    low, high = UNITS[task]
+    steps = list(range(EVERY, STEPS + 1, EVERY))
+    what = SYSTEMS[system]
+
+    def curve():
+        end = (LEVELS[system] if level is None else level) + spread * generator.standard_normal()
+        rise = end * (1 - np.exp(-np.array(steps) / 800)) + 0.02 * generator.standard_normal(len(steps))
+        return [[step, round(float(low + (high - low) * value), 2)] for step, value in zip(steps, rise, strict=True)]
+
+    rules = dict.fromkeys((what.sample, what.greedy, "argmax") if system != "ppo" else ("sample", "mean"))
+    return {
+        "format": 1, "system": system, "algo": what.algo, "task": task, "env": f"{task}-v{version}",
+        "protocol": {"name": "default", "steps": STEPS, "every": EVERY, "episodes": 10},
+        "config": {"algorithm": {"alpha": 0.2}, "run": {"seeds": seeds, "first_seed": 0, "batch_size": 256}},
+        "versions": {"s2ac": "0.1.0"}, "device": "cpu", "command": "made up", "seeds": list(range(seeds)),
+        "reached": {str(s): STEPS for s in range(seeds)}, "failures": {},
+        "evaluations": {rule: {str(s): curve() for s in range(seeds)} for rule in rules}, **changes,
+    }  # fmt: skip
+
+
+def everything(**levels):
+    return [made_up(s, t, level=levels.get(s.replace("-", "_"))) for s in SYSTEMS for t in TASKS]
+
+
+def write(directory, records):
+    (directory / "records").mkdir(parents=True, exist_ok=True)
+    for record in records:
+        write_record(directory / "records" / f"{record['system']}-{record['task']}.json", record)
+    return directory
+
+
+def verdicts(records):
+    return {claim.number: claim.verdict for claim in decide(records)}
+
+
+def test_claims_are_decided_both_ways():
+    assert verdicts(everything()) == {12: "holds", 13: "holds", 14: "holds"}
+    assert verdicts(everything(sac=0.95)) == {12: "does not hold", 13: "holds", 14: "does not hold"}
+    assert verdicts(everything(s2ac_phi=0.7))[13] == "does not hold"  # below, but not far
+
+
+def test_missing_runs_and_few_seeds_are_not_tested():
+    records = [r for r in everything() if (r["system"], r["task"]) != ("sql", "Ant")]
+    claims = {claim.number: claim for claim in decide(records)}
+    assert claims[12].verdict == claims[14].verdict == "not tested"
+    assert "SQL" in claims[12].how
+    assert "SAC (sample): mean above on 5 of 5" in claims[12].measured  # what is known is still told
+    assert claims[13].verdict == "holds"
+    four = [made_up(s, t, seeds=4) for s in SYSTEMS for t in TASKS]
+    assert set(verdicts(four).values()) == {"not tested"}
+    assert "better" not in whole_table(four)
+    assert "not ranked (4 of 5 seeds)" in whole_table(four)
+
+
+def test_final_is_the_last_tenth_and_best_is_given():
+    record = made_up(seeds=1)
+    record["evaluations"]["sample"]["0"] = [[100 * (i + 1), float(i)] for i in range(30)]
+    record["evaluations"]["sample"]["0"][4][1] = 99.0
+    scores = scores_of(record, "sample")
+    assert scores.final.tolist() == [28.0]
+    assert scores.best.tolist() == [99.0]
+
+
+def test_failed_seeds_count_with_their_last_evaluation():
+    record = made_up()
+    for curves in record["evaluations"].values():
+        curves["1"] = curves["1"][:3]
+        curves["3"] = []
+    record["reached"] |= {"1": 350, "3": 20}
+    record["failures"] = {"1": "critic_loss of seed 1 is not finite", "3": "at once"}
+    scores = scores_of(record, "sample")
+    assert scores.whole
+    assert scores.failed == [1, 3]
+    assert scores.final[1] == record["evaluations"]["sample"]["1"][2][1]
+    assert scores.final[3] == UNITS["Hopper"][0]
+    steps, values, note = curve_of(record, "sample")
+    assert note == ", 2 failed"
+    assert values.shape == (5, len(steps)) == (5, 30)
+    assert set(values[-2, 3:]) == {scores.final[1]}
+    text = whole_table([record])
+    assert "(2 failed)" in text
+    assert "seed 1: critic_loss of seed 1 is not finite" in text
+
+
+def test_missing_seeds_are_shown_not_averaged():
+    short, stopped = made_up(seeds=3), made_up("sac")
+    stopped["reached"] = dict.fromkeys(stopped["reached"], 1200)
+    for curves in stopped["evaluations"].values():
+        for seed in curves:
+            curves[seed] = curves[seed][:12]
+    rows = {(r["system"], r["task"]): r for r in cells([short, stopped, made_up("sql")], "sample")}
+    assert rows["S²AC(φ,θ)", "Hopper"]["state"] == "3 of 5 seeds"
+    assert "final" not in rows["S²AC(φ,θ)", "Hopper"]
+    assert rows["SAC", "Hopper"]["state"] == "stopped at 1,200 steps"
+    assert rows["SQL", "Hopper"]["state"] == "whole"
+    assert rows["SQL", "Ant"]["state"] == "not run"
+    assert normalised([short, made_up("sql")], "s2ac", ["Hopper"], "sample") is None
+    assert curve_of(stopped, "sample")[2] == ", to 1,200"
+
+
+@pytest.mark.parametrize(
+    ("change", "match"),
+    [
+        ({"version": 4}, "environment version"),
+        ({"protocol": {"name": "paper", "steps": STEPS, "every": EVERY, "episodes": 100}}, "protocol"),
+    ],
+)
+def test_what_cannot_be_compared_is_refused(tmp_path, change, match):
+    with pytest.raises(InvalidArgument, match=match):
+        merge([(tmp_path / "a", made_up()), (tmp_path / "b", made_up("sac", **change))])
+
+
+def test_copies_must_agree(tmp_path):
+    a, b = tmp_path / "a", tmp_path / "b"
+    one = made_up()
+    assert merge([(a, one), (b, made_up())]) == [one]
+    other = made_up()
+    other["evaluations"]["sample"]["2"][5][1] += 1
+    with pytest.raises(InvalidArgument, match="seed 2, with different returns"):
+        merge([(a, one), (b, other)])
+    with pytest.raises(InvalidArgument, match="other settings"):
+        merge([(a, one), (b, {**made_up(), "config": {"algorithm": {"alpha": 1.0}, "run": {}}})])
+
+
+def test_seeds_of_two_machines_are_joined(tmp_path):
+    whole = made_up()
+
+    def part(seeds, device):
+        names = set(map(str, seeds))
+        keep = lambda kept: {k: v for k, v in kept.items() if k in names}  # noqa: E731
+        return {
+            **whole, "seeds": seeds, "device": device, "reached": keep(whole["reached"]),
+            "config": {**whole["config"], "run": {**whole["config"]["run"], "seeds": len(seeds), "first_seed": seeds[0]}},
+            "evaluations": {rule: keep(curves) for rule, curves in whole["evaluations"].items()},
+        }  # fmt: skip
+
+    (joined,) = merge([(tmp_path / "a", part([3, 4], "cpu")), (tmp_path / "b", part([0, 1, 2], "gpu"))])
+    assert joined["seeds"] == whole["seeds"]
+    assert joined["evaluations"] == whole["evaluations"]
+    assert joined["device"] == "cpu; gpu"
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda text: text[: len(text) // 2],
+        lambda text: "[]",
+        lambda text: text.replace('"seeds": [0, 1, 2, 3, 4]', '"seeds": [0, 1, 2, 3]'),
+        lambda text: text.replace("[3000, ", "[2950, "),
+        lambda text: text.replace("[200, ", "[100, "),
+        lambda text: text.replace("[[100, ", "[[NaN, "),
+        lambda text: text.replace('"format": 1', '"format": 2'),
+    ],
+)
+def test_damaged_files_are_refused(tmp_path, damage):
+    path = tmp_path / "s2ac-Hopper.json"
+    write_record(path, made_up())
+    assert read_record(path)["seeds"] == [0, 1, 2, 3, 4]
+    path.write_text(damage(path.read_text()))
+    with pytest.raises(S2acError, match="damaged") as caught:
+        read_record(path)
+    assert "\n" not in str(caught.value)
+
+
+def test_command_redraws_from_records(tmp_path, capsys):
+    one = write(tmp_path / "one", [r for r in everything() if r["system"] != "sac-iaf"])
+    two = write(tmp_path / "two", [r for r in everything() if r["system"] == "sac-iaf"])
+    out = tmp_path / "out"
+    assert main(["reproduce", "mujoco", "--from-results", str(one), "--merge", str(two), "--out", str(out)]) == 0
+    assert "claim 12 holds" in capsys.readouterr().out
+    for name in ("learning_curves_sample", "learning_curves_greedy", "aggregates", "performance_profile", "probability_of_improvement"):  # fmt: skip
+        assert (out / f"{name}.png").stat().st_size > 5_000
+        assert (out / f"{name}.pdf").exists()
+    assert [c["number"] for c in json.loads((out / "claims.json").read_text())["claims"]] == [12, 13, 14]
+    assert "| S²AC(φ,θ) | " in (out / "table.md").read_text()
+    assert len(json.loads((out / "table.json").read_text())["greedy"]) == len(SYSTEMS) * len(TASKS)
+    assert results_table(one).count("not run") == 2 * len(TASKS)
+    assert main(["reproduce", "mujoco", "--from-results", str(tmp_path), "--out", str(out)]) == 2
+    assert "holds no records" in capsys.readouterr().err
+
+
+def test_unknown_names_are_refused(capsys):
+    assert main(["reproduce", "mujoco", "--tasks", "Hoper", "--out", "/nowhere"]) == 2
+    assert "did you mean 'Hopper'" in capsys.readouterr().err
+    assert main(["reproduce", "mujoco", "--scale", "quick", "--out", "/nowhere"]) == 2
+
+
+def test_settings_and_protocols():
+    short = protocol_of(SCALES["short"], "default")
+    assert short[1:] == (300_000, 10_000, 10)
+    assert protocol_of(SCALES["paper"], "paper")[1:] == (1_000_000, 1000, 100)
+    todo = jobs(SCALES["short"], short, TASKS, tuple(SYSTEMS), 5)
+    assert len(todo) == 45
+    assert todo[0].env == "Hopper-v5"
+    for job in todo:
+        run = job.settings.run
+        run.check()
+        assert (run.seeds, run.episodes, run.evaluate_every) == (5, 10, 10_000)
+        assert run.evaluate_every % run.log_every == 0
+        what = SYSTEMS[job.system]
+        assert {what.sample, what.greedy} <= set(run.select)
+    assert rules_of(SYSTEMS["sac"], ("sample", "mean")) == ("sample", "mean")
+    assert parse(["reproduce", "mujoco", "--tasks", "Hopper", "Ant", "--systems", "sac"]).tasks == ("Hopper", "Ant")
+
+
+def job_of(seeds=3):
+    job = jobs(SCALES["smoke"], protocol_of(SCALES["smoke"], "default"), ("Hopper",), ("sac",), 5)[0]
+    return job._replace(settings=job.settings._replace(run=replace(job.settings.run, seeds=seeds)))
+
+
+def test_one_seed_that_diverges_leaves_the_others_whole(tmp_path):
+    """Together they stop at once; alone, seed 1 stops at step 100 and the others end."""
+
+    def go(directory, job: Job):
+        run, steps = job.settings.run, int(job.settings.run.steps)
+        if run.seeds > 1:
+            raise Diverged("critic_loss of seed 1 is not finite")
+        directory.mkdir(parents=True)
+        rows = [{"kind": "evaluation", "seed": run.first_seed, "env_step": step, "rule": rule, "return": 7.0}
+                for step in (100, steps) for rule in run.select if run.first_seed != 1 or step == 100]  # fmt: skip
+        (directory / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+        if run.first_seed == 1:
+            raise Diverged("critic_loss of seed 1 is not finite")
+        return True, steps
+
+    record = record_of(job_of(), train_job(tmp_path / "sac-Hopper", job_of(), go), "test")
+    write_record(tmp_path / "sac-Hopper.json", record)
+    record = read_record(tmp_path / "sac-Hopper.json")
+    assert record["failures"] == {"1": "critic_loss of seed 1 is not finite"}
+    assert mujoco.finished(record)
+    assert [len(record["evaluations"]["sample"][str(s)]) for s in range(3)] == [2, 1, 2]
+    assert scores_of(record, "sample").final.tolist() == [7.0, 7.0, 7.0]
+
+
+@pytest.mark.slow
+def test_the_study_runs_and_goes_on(tmp_path, capsys):
+    """Smoke scale, really trained; a second call finds all done, other settings are refused."""
+    arguments = [
+        "reproduce",
+        "mujoco",
+        "--scale",
+        "smoke",
+        "--systems",
+        "sac",
+        "--tasks",
+        "Hopper",
+        "--out",
+        str(tmp_path),
+    ]
+    assert main(arguments) == 0
+    capsys.readouterr()
+    (tmp_path / "records" / "sac-Hopper.json").unlink()  # as if stopped before it was written
+    assert main(arguments) == 0
+    assert "run 1 of 1, sac-Hopper: 300 steps" in capsys.readouterr().out
+    assert main(arguments) == 0
+    assert "done before" in capsys.readouterr().out
+    (record,) = read_all([tmp_path])
+    assert record["env"] == "Hopper-v5"
+    assert set(record["evaluations"]) == {"sample", "mean", "argmax"}
+    assert record["reached"] == {"0": 300, "1": 300}
+    assert main([*arguments, "--version", "4"]) == 2
+    assert "other settings" in capsys.readouterr().err

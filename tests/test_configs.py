@@ -15,6 +15,7 @@ BAD = {
     "hidden": [(0,), (16, -1), (2.5,), 16],
     "activation": ["rellu", 3],
     "learning_rate": [0.0, -1e-3, float("nan"), float("inf"), "fast"],
+    "critic_learning_rate": [0.0],
     "discount": [-0.1, 1.01, float("nan")],
     "target_rate": [0.0, 1.5],
     "alpha": [0.0, -1.0, float("inf")],

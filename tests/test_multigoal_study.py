@@ -8,7 +8,7 @@ import pytest
 from s2ac.checks import S2acError
 from s2ac.cli import main
 from s2ac.studies.base import RecordFile
-from s2ac.studies.multigoal import ALPHAS, MAP, SYSTEMS
+from s2ac.studies.multigoal import ALPHAS, FEW_STEPS, MAP, SYSTEMS
 from s2ac.studies.multigoal_claims import decide, left_share
 from s2ac.studies.reproduce import reproduce_multigoal
 
@@ -29,20 +29,21 @@ def made_up(single_mode=("SAC", "SAC-NF"), amortized_loss=0.01):
          "objective": -80.0, "paths": [path], "entropy_map": entropy_map.tolist(), "landscapes": [list(range(16))] * 6}
         for alpha in ALPHAS
     ]  # fmt: skip
-    for system in SYSTEMS:
+    for system in (*SYSTEMS, *FEW_STEPS):
         for level, alpha in enumerate(ALPHAS):
             for seed in range(SEEDS):
                 noise = 0.001 * generator.standard_normal()
                 left = 0.0 if system == "SQL" else 0.02 * level
                 shares = ONE if system in single_mode and alpha <= 1 else [0.32 - left, 0.34 + left, 0.34, 0.0]
-                rule = {"gap": 1.0 + noise, "objective": -81.0 + noise, "shares": shares, "paths": [path], "wall_paths": [path],
-                        "wall_reached": 0.2 * level + 0.1 + noise, "wall_hits": 0.5}  # fmt: skip
+                rule = {"gap": noise + (2.0 if system in FEW_STEPS else 1.0), "objective": -81.0 + noise, "shares": shares, "paths": [path], "wall_paths": [path],
+                        "wall_reached": 0.2 * level + 0.1 + noise, "wall_hits": 0.5, "wall_shares": [0.2 * level, 0.1 + noise, 0.0]}  # fmt: skip
+                start = [[0.3 + noise, 0, 0.5 - 0.05 * state, 0.5 - 0.05 * state] for state in range(6)]
                 records.append({
                     "name": system, "kind": "agent", "system": system, "alpha": alpha, "seed": seed, "sample": rule,
                     "amortized": {**rule, "objective": -81.0 * (1 + amortized_loss) + noise},
                     "clouds": np.zeros((6, 4, 2)).tolist(), "entropy_map": (entropy_map + noise).tolist(),
                     "smoothness": [10 - level + noise, 5 - level + noise],
-                    "start": [[0.3 + noise, 0, 0.5 - 0.05 * state, 0.5 - 0.05 * state] for state in range(6)],
+                    "start": start, "trend": [start] * 3,
                 })  # fmt: skip
     return records
 
@@ -53,8 +54,7 @@ def verdicts(records):
 
 def test_claims_are_decided_both_ways():
     found = verdicts(made_up())
-    assert {n for n, word in found.items() if word == "holds"} == {4, 5, 6, 7, 8, 9, 10}
-    assert found[11] == "not tested"
+    assert {n for n, word in found.items() if word == "holds"} == set(range(4, 12))
     assert verdicts(made_up(single_mode=("SAC", "SAC-NF", "S²AC(φ,θ)")))[4] == "does not hold"
     assert verdicts(made_up(single_mode=()))[4] == "does not hold"  # SAC keeps all goals at small α too
     assert verdicts(made_up(amortized_loss=0.2))[10] == "does not hold"
@@ -90,6 +90,8 @@ def test_command_redraws_from_records(tmp_path, capsys):
         "trajectories",
         "trajectories_obstacle",
         "goal_shares",
+        "goal_shares_obstacle",
+        "start_trends",
         "gap",
         "entropy_maps",
         "landscapes",
@@ -118,6 +120,6 @@ def test_the_study_runs(tmp_path):
     """Smoke scale: untrained agents, every part of the code."""
     reproduce_multigoal("smoke", str(tmp_path))
     lines = (tmp_path / "records.jsonl").read_text().splitlines()
-    assert len(lines) == len(ALPHAS) * (1 + len(SYSTEMS))
+    assert len(lines) == len(ALPHAS) * (1 + len(SYSTEMS) + len(FEW_STEPS))
     claims = json.loads((tmp_path / "claims.json").read_text())["claims"]
     assert [claim["number"] for claim in claims] == list(range(4, 12))

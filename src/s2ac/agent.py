@@ -346,10 +346,13 @@ class Agent:
         if self._run is None:
             assert self._source is not None
             run, complaints = open_run(self._source, self._make)
+            if (
+                run.records is None
+            ):  # a saved copy: it stays as it is, learning goes on elsewhere, and no bits are promised
+                run.directory = free_directory(self.env_name, self.algo)
+                complaints = []
             for complaint in complaints:
                 warnings.warn(complaint, stacklevel=3)
-            if run.records is None:  # a saved copy: it stays as it is, learning goes on elsewhere
-                run.directory = free_directory(self.env_name, self.algo)
             self._run = run
         return self._run
 
@@ -395,10 +398,11 @@ def find_agent(directory: str | Path) -> Path:
     for shelf in shelves:
         if (shelf / path / "run.json").exists() and not path.is_absolute() and ".." not in path.parts:
             return shelf / path
-    known = {str(file.parent.relative_to(shelf)) for shelf in shelves for file in shelf.glob("*/*/run.json")}
+    known = {file.parent.relative_to(shelf).as_posix() for shelf in shelves for file in shelf.glob("*/*/run.json")}
     near = difflib.get_close_matches(str(directory), known, n=1)
-    hint = f"; did you mean {near[0]!r}?" if near else f"; shipped agents: {', '.join(sorted(known)) or 'none'}"
-    raise S2acError(f"{str(directory)!r} is neither a directory nor a shipped agent{hint}")
+    hint = f"; did you mean {near[0]!r}?" if near else "."
+    listed = f" Shipped agents: {', '.join(sorted(known)) or 'none'}"
+    raise S2acError(f"{str(directory)!r} is neither a directory nor a shipped agent{hint}{listed}")
 
 
 def environment(env: EnvLike) -> tuple[str, MakeEnv | None]:

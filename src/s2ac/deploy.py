@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from s2ac.agent import find_agent, load
+from s2ac.agent import load
 from s2ac.export import CHECKED, FORMATS, export
 
 
@@ -11,7 +11,8 @@ def run_export(
 ) -> None:
     """The command `export`."""
     agent = load(run)
-    file = out or find_agent(run) / f"policy-{select}{FORMATS[format]}"
+    beside = run if run.exists() else Path()  # a shipped agent's own place stays as it is
+    file = out or beside / f"policy-{select}{FORMATS[format]}"
     made = export(agent, file, format, select, batch=batch, seed_index=seed_index, noise_seed=noise_seed)
     noise = f" and {made.noise_size} standard normal numbers" if made.noise_size else ""
     ties = f", {made.ties} decided by rounding" if made.ties else ""

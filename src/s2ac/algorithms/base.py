@@ -42,6 +42,7 @@ RANGES: dict[str, Callable[[str, Any], None]] = {
     "score_precision": lambda name, value: check_name(name, value, PRECISIONS),
     "activation": lambda name, value: check_name(name, value, ACTIVATIONS),
     "learning_rate": check_positive,
+    "critic_learning_rate": _maybe(check_positive),
     "discount": _share,
     "target_rate": lambda name, value: check_between(name, value, 0, 1, open_low=True),
     "alpha": check_positive,

@@ -38,6 +38,13 @@ class MaxEntConfig(OffPolicyConfig):
     num_critics: int = 2
     """Critics whose minimum counts."""
 
+    critic_learning_rate: float | None = None
+    """Adam's for the critics, if it is another."""
+
+
+CANDIDATES = 10
+"""Actions that `softmax` and `argmax` choose among, where the actor draws one at a time."""
+
 
 class Auxiliary(NamedTuple):
     """A network trained beside the actor, such as S²AC's amortised sampler."""
@@ -140,6 +147,8 @@ def critic_loss(critic: Critic, batch: Transition, target: Array, activation: st
 def make_maxent(spec: EnvSpec, config: MaxEntConfig, actor: Actor, auxiliary: Auxiliary | None = None) -> Algorithm:
     """An algorithm from an actor."""
     optimiser = optax.adam(config.learning_rate)
+    critic_rate = config.learning_rate if config.critic_learning_rate is None else config.critic_learning_rate
+    critic_optimiser = optax.adam(critic_rate)
     target_entropy = -float(spec.action_size) if config.target_entropy is None else config.target_entropy
     select_rules = ("sample", "softmax", "argmax", "mean") + (("amortized",) if auxiliary else ())
     if actor.explore:
@@ -159,15 +168,15 @@ def make_maxent(spec: EnvSpec, config: MaxEntConfig, actor: Actor, auxiliary: Au
             actor=actor_params,
             auxiliary=extra,
             log_alpha=log_alpha,
-            critic_memory=optimiser.init(critic),
+            critic_memory=critic_optimiser.init(critic),
             actor_memory=optimiser.init(actor_params),
             auxiliary_memory=optimiser.init(extra),
             alpha_memory=optimiser.init(log_alpha),
             update_step=jnp.zeros((), jnp.int32),
         )
 
-    def descend(gradient: Params, memory: Any, params: Params) -> tuple[Params, Any]:
-        updates, memory = optimiser.update(gradient, memory, params)
+    def descend(gradient: Params, memory: Any, params: Params, by: Any = optimiser) -> tuple[Params, Any]:
+        updates, memory = by.update(gradient, memory, params)
         return optax.apply_updates(params, updates), memory
 
     def soft_value(key: Key, state: MaxEntState, observation: Array) -> tuple[Array, Metrics]:
@@ -199,7 +208,7 @@ def make_maxent(spec: EnvSpec, config: MaxEntConfig, actor: Actor, auxiliary: Au
         next_value, drawn_metrics = jax.vmap(soft_value, (0, None, 0))(keys, state, batch.next_observation)
         target = jax.lax.stop_gradient(td_target(batch.reward, batch.terminated, config.discount, next_value))
         gradient, metrics = jax.grad(critic_loss, has_aux=True)(state.critic, batch, target, config.activation)
-        critic, critic_memory = descend(gradient, state.critic_memory, state.critic)
+        critic, critic_memory = descend(gradient, state.critic_memory, state.critic, critic_optimiser)
         state = state._replace(critic=critic, critic_memory=critic_memory)
 
         actor_params, actor_memory = state.actor, state.actor_memory
@@ -248,6 +257,8 @@ def make_maxent(spec: EnvSpec, config: MaxEntConfig, actor: Actor, auxiliary: Au
         alpha = jnp.exp(state.log_alpha)
         energy = energy_of(state.critic, observation, config.activation, actor.score_dtype)
         drawn = actor.sample(key_sample, state.actor, observation, energy, alpha)
+        if rule in ("softmax", "argmax") and drawn.log_prob.shape[0] == 1:
+            drawn = cloud(key_sample, state, observation, CANDIDATES)
         values = jax.vmap(min_value(state.critic, observation, config.activation))(drawn.action)
         if rule == "softmax":
             return drawn.action[jax.random.categorical(key_select, values / alpha)]

@@ -44,10 +44,16 @@ SYSTEMS: dict[str, tuple[str, dict[str, Any]]] = {
     "SQL": ("sql", {}),
     "SAC-NF": ("sac-nf", {}),
 }
+FEW_STEPS: dict[str, tuple[str, dict[str, Any]]] = {
+    "S²AC(φ), L = 3": ("s2ac-phi", {"form": "leave-one-out", "num_steps": 3}),
+}
+"""For the claim about how many steps a learned start saves; in no figure."""
+
 MAP = np.linspace(-6, 6, 13)
 """The entropy maps' grid, along each axis."""
 
 SHOWN = 24  # trajectories kept in a record
+TRENDS = 10  # times in training at which the start is looked at
 MODE = 0.02  # a goal counts as kept by an agent that ends there in more of its episodes than this
 SIZES = {"hidden": (128, 128), "learning_rate": 1e-3, "target_rate": 0.01, "activation": "elu"}
 
@@ -83,8 +89,8 @@ def experiments(scale: Scale, rewards: str = "released") -> Iterator[Experiment]
     preset = REWARDS[rewards]
     for alpha in ALPHAS:
         yield Experiment(f"optimum, α = {alpha:g}", partial(run_optimum, preset, alpha, scale))
-    for system in SYSTEMS:
-        yield Experiment(system, partial(run_system, system, preset, scale))
+    for system, what in {**SYSTEMS, **FEW_STEPS}.items():
+        yield Experiment(system, partial(run_system, system, *what, preset, scale))
 
 
 def run_optimum(preset: Rewards, alpha: float, scale: Scale) -> list[Record]:
@@ -112,9 +118,8 @@ def run_optimum(preset: Rewards, alpha: float, scale: Scale) -> list[Record]:
     ]
 
 
-def run_system(system: str, preset: Rewards, scale: Scale) -> list[Record]:
+def run_system(system: str, algo: str, overrides: dict[str, Any], preset: Rewards, scale: Scale) -> list[Record]:
     """Train every seed at every temperature in one compiled run, and judge each agent."""
-    algo, overrides = SYSTEMS[system]
     entry = ALGORITHMS[algo]
     known = set(vars(entry.config))
     settings = {**scale.sizes, "discount": preset.discount, **overrides}
@@ -129,19 +134,31 @@ def run_system(system: str, preset: Rewards, scale: Scale) -> list[Record]:
     def algorithm(alpha: Array) -> Algorithm:
         return entry.make(env.spec, replace(base, alpha=alpha))
 
-    def train(key: Key, alpha: Array) -> tuple[Any, Any]:
+    probes = jnp.array(list(STATES.values()))
+    has_start = algo in ("s2ac", "s2ac-amortized", "sac")
+
+    def start_of(state: Any) -> Array:
+        """Mean and standard deviation of the start at the six states, `[6, 4]`."""
+        laws = jax.vmap(lambda o: gaussian_of(state.actor, o, base))(probes)
+        return jnp.concatenate([laws.mean, laws.std], axis=1)
+
+    def train(key: Key, alpha: Array) -> tuple[Any, Any, Any]:
         made = algorithm(alpha)
         loop = warm_up(key, init_loop(key, made, env, loop_config), made, env, loop_config)
-        loop, metrics = train_chunk(key, loop, made, env, loop_config, scale.rounds)
-        return loop.algorithm, metrics
 
-    states, metrics = jax.jit(jax.vmap(train))(keys, alphas)
+        def chunk(loop: Any, _: None) -> tuple[Any, Any]:
+            loop, metrics = train_chunk(key, loop, made, env, loop_config, scale.rounds // TRENDS)
+            return loop, (metrics, start_of(loop.algorithm) if has_start else ())
+
+        loop, (metrics, starts) = jax.lax.scan(chunk, loop, length=TRENDS)
+        return loop.algorithm, jax.tree.map(lambda leaf: leaf[-1], metrics), starts
+
+    states, metrics, starts = jax.jit(jax.vmap(train))(keys, alphas)
     values = jnp.stack([solve(config, a, preset.discount, scale.spacing, False).value for a in ALPHAS])
 
     def judge(key: Key, alpha: Array, value: Array, state: Any) -> dict[str, Any]:
         made = algorithm(alpha)
         solution = Solution(config, alpha, preset.discount, scale.spacing, value, 0.0, 0)  # type: ignore[arg-type]
-        probes = jnp.array(list(STATES.values()))
         found: dict[str, Any] = {}
         for rule in [r for r in made.rules if r in ("sample", "amortized")]:
             played = evaluate(key, state, made, env, rule, scale.episodes)
@@ -168,13 +185,12 @@ def run_system(system: str, preset: Rewards, scale: Scale) -> list[Record]:
         )
         found["entropy_map"] = drawn
         found["smoothness"] = smoothness(made, state, probes)
-        if algo in ("s2ac", "s2ac-amortized", "sac"):
-            laws = jax.vmap(lambda o: gaussian_of(state.actor, o, base))(probes)
-            found["start"] = jnp.concatenate([laws.mean, laws.std], axis=1)
         return found
 
     each = (keys, alphas, jnp.repeat(values, scale.seeds, axis=0), states)
     judged = jax.device_get(jax.jit(lambda xs: jax.lax.map(lambda x: judge(*x), xs))(each))
+    if has_start:
+        judged |= {"trend": jax.device_get(starts), "start": jax.device_get(starts)[:, -1]}
     metrics = jax.device_get(metrics)
     return [
         {
@@ -201,15 +217,18 @@ def shown(positions: Array) -> list[Any]:
 
 
 def obstacle(played: Episodes, config: MultigoalConfig) -> dict[str, Array]:
-    """Episodes against the wall: the share that hits it, and of those the share that still reaches a goal."""
+    """Episodes against the wall: the share that hits it, and of those the shares that still reach each goal."""
     path, steps = played.observation, jnp.arange(played.action.shape[1])
     alive = steps[None] < played.length[:, None]
     stopped = jnp.all(path[:, 1:] == path[:, :-1], axis=-1) & alive & (jnp.abs(path[:, :-1]).max(-1) < config.limit)
     hit = jnp.any(stopped, axis=1)
-    reached = hit & played.terminated
+    nearest = jnp.argmin(jnp.linalg.norm(path[:, -1, None] - jnp.array(config.goals)[None], axis=-1), axis=1)
+    goals = jax.nn.one_hot(nearest, len(config.goals)) * (hit & played.terminated)[:, None]
+    shares = jnp.sum(goals, axis=0) / jnp.maximum(jnp.sum(hit), 1)
     return {
         "wall_hits": jnp.mean(hit),
-        "wall_reached": jnp.sum(reached) / jnp.maximum(jnp.sum(hit), 1),
+        "wall_reached": jnp.sum(shares),
+        "wall_shares": shares,
         "wall_paths": path[:SHOWN],
     }
 

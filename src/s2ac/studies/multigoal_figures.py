@@ -50,11 +50,13 @@ def draw(records: list[Record], directory: Path) -> list[Path]:
     pictures = {
         "trajectories": lambda: _paths(records, have, "paths", None),
         "trajectories_obstacle": lambda: _paths(records, have, "wall_paths", WALL),
-        "goal_shares": lambda: _shares(records, have),
+        "goal_shares": lambda: _shares(records, have, "sample"),
+        "goal_shares_obstacle": lambda: _shares(records, have, "wall"),
         "gap": lambda: _gap(records, have),
         "entropy_maps": lambda: _maps(records),
         "landscapes": lambda: _landscapes(records),
         "smoothness": lambda: _by_alpha(records, have),
+        "start_trends": lambda: _trends(records),
     }
     assert optimum(records, ALPHAS[0])
     with plt.rc_context(figure_style()):
@@ -102,35 +104,43 @@ def _paths(records: list[Record], have: list[str], field: str, wall: tuple | Non
     return figure
 
 
-def _shares(records: list[Record], have: list[str]) -> plt.Figure:
+def _shares(records: list[Record], have: list[str], what: str) -> plt.Figure:
+    """Where episodes end: all of them (`sample`), or those that hit the obstacle (`wall`)."""
     from s2ac.studies.multigoal import ALPHAS
     from s2ac.studies.multigoal_claims import agents, optimum
 
+    def shares(row: str, alpha: float) -> np.ndarray:
+        if row == "exact optimum":
+            return np.array([optimum(records, alpha)["shares"]])
+        found = [r["sample"] for r in agents(records, row, alpha)]
+        if what == "sample":
+            return np.array([r["shares"] for r in found])
+        return np.array([[*r["wall_shares"], 1 - r["wall_reached"]] for r in found])
+
     figure, axes = plt.subplots(1, len(ALPHAS), figsize=(3 * len(ALPHAS), 3), sharey=True)
-    rows = ["exact optimum", *have]
+    rows = ["exact optimum", *have] if what == "sample" else have
     for panel, alpha in zip(axes, ALPHAS, strict=True):
         for index, row in enumerate(rows):
-            each = (
-                np.array([optimum(records, alpha)["shares"]])
-                if index == 0
-                else np.array([r["sample"]["shares"] for r in agents(records, row, alpha)])
-            )
+            each = shares(row, alpha)
             start = 0.0
             for share, colour in zip(each.mean(axis=0), (*GOAL_COLOURS, "#cccccc"), strict=True):
                 panel.barh(index, share, left=start, color=colour, height=0.75)
                 start += share
-            if index:
-                kept = np.mean([(np.array(s[:-1]) > 0.02).sum() for s in each])
-                panel.text(1.01, index, f"{kept:.1f}", va="center", fontsize=7)
-        panel.set(title=f"α = {alpha:g}", xlim=(0, 1.12), xlabel="share of episodes")
+            if row != "exact optimum":
+                hits = np.mean([r["sample"]["wall_hits"] for r in agents(records, row, alpha)])
+                note = f"{np.mean((each[:, :-1] > 0.02).sum(axis=1)):.1f}" if what == "sample" else f"{hits:.0%}"
+                panel.text(1.01, index, note, va="center", fontsize=7)
+        panel.set(title=f"α = {alpha:g}", xlim=(0, 1.15), xlabel="share of episodes")
         panel.set_yticks(range(len(rows)), rows)
         panel.grid(False)
     axes[0].invert_yaxis()  # shared by all
     seeds = len(agents(records, have[0], ALPHAS[0])) if have else 0
-    figure.suptitle(
-        f"Where episodes end: goals (5, 0) red, (−4, 3) blue, (−4, −3) green, none grey; at the right, goals kept per agent; mean of {seeds} seeds",
-        fontsize=9,
-    )
+    goals = "goals (5, 0) red, (−4, 3) blue, (−4, −3) green, none grey"
+    title = {
+        "sample": f"Where episodes end: {goals}; at the right, goals kept per agent; mean of {seeds} seeds",
+        "wall": f"Where episodes end that hit the obstacle: {goals}; at the right, the share that hits it; mean of {seeds} seeds",
+    }
+    figure.suptitle(title[what], fontsize=9)
     return figure
 
 
@@ -263,5 +273,34 @@ def _by_alpha(records: list[Record], have: list[str]) -> plt.Figure:
     axes[0].legend(fontsize=7)
     figure.suptitle(
         "Smoothness of the learned Q over six states, and resistance to the obstacle; means over seeds", fontsize=9
+    )
+    return figure
+
+
+def _trends(records: list[Record]) -> plt.Figure:
+    from s2ac.studies.multigoal import ALPHAS
+    from s2ac.studies.multigoal_claims import S2AC, SAC, agents
+
+    shown = [system for system in (S2AC, SAC) if agents(records, system, ALPHAS[0])]
+    figure, axes = plt.subplots(2, len(ALPHAS), figsize=(2.9 * len(ALPHAS), 5), sharex=True, squeeze=False)
+    for column, alpha in enumerate(ALPHAS):
+        for index, system in enumerate(shown):
+            trend = np.array([r["trend"] for r in agents(records, system, alpha)])  # [seed, time, state, 4]
+            time = np.linspace(0, 1, trend.shape[1] + 1)[1:]
+            for state, style, name in ((3, "-", "s_d"), (5, "--", "s_f")):
+                label, colour = f"{system}, {name}", SYSTEM_COLOURS[3 * index]
+                for row, number in enumerate((trend[:, :, state, 0], trend[:, :, state, 2:].mean(axis=-1))):
+                    axes[row, column].plot(time, number.mean(axis=0), style, color=colour, label=label)
+                    axes[row, column].fill_between(
+                        time, number.min(0), number.max(0), color=colour, alpha=0.12, linewidth=0
+                    )
+        axes[0, column].set_title(f"α = {alpha:g}")
+        axes[1, column].set_xlabel("share of training")
+    axes[0, 0].set_ylabel("x of μ_θ, before tanh")
+    axes[1, 0].set_ylabel("σ_θ, before tanh")
+    axes[0, -1].legend(fontsize=7)
+    figure.suptitle(
+        "The learned start between the goals (s_d) and next to the right one (s_f): mean over seeds, band from least to most",
+        fontsize=9,
     )
     return figure

@@ -272,9 +272,9 @@ def test_the_study_runs_and_goes_on(tmp_path, capsys):
     ]
     assert main(arguments) == 0
     capsys.readouterr()
-    (tmp_path / "records" / "sac-Hopper.json").unlink()  # as if stopped before it was written
+    (tmp_path / "records" / "sac-Hopper-seeds0-1.json").unlink()  # as if stopped before it was written
     assert main(arguments) == 0
-    assert "run 1 of 1, sac-Hopper: 300 steps" in capsys.readouterr().out
+    assert "run 1 of 1, sac-Hopper-seeds0-1: 300 steps" in capsys.readouterr().out
     assert main(arguments) == 0
     assert "done before" in capsys.readouterr().out
     (record,) = read_all([tmp_path])

@@ -42,6 +42,12 @@ class Reproduce:
     merge: tuple[str, ...] = ()
     """mujoco: also take the records in these directories, of runs on other machines."""
 
+    seeds: tuple[int, int] | None = None
+    """mujoco: only these, the first and the last; records of other seeds can be merged. Default: 0 4."""
+
+    workers: int = 0
+    """mujoco: processes that step the simulators. The results do not depend on it."""
+
     protocol: Literal["default", "paper"] = "default"
     """mujoco: 10 episodes every 30th of a run, or the paper's 100 every 1000 steps."""
 
@@ -62,7 +68,16 @@ class Reproduce:
             reproduce.reproduce_runtime(out, self.tasks, self.from_results)
         else:
             reproduce.reproduce_mujoco(
-                scale, out, self.from_results, self.tasks, self.systems, self.merge, self.protocol, self.version
+                scale,
+                out,
+                self.from_results,
+                self.tasks,
+                self.systems,
+                self.merge,
+                self.protocol,
+                self.version,
+                self.seeds,
+                self.workers,
             )
 
 

@@ -40,6 +40,7 @@ _MUJOCO: Preset = {  # the setting of the published results: docs/studies/mujoco
         "evaluate_every": 10_000,
         "episodes": 10,
         "checkpoint_every": 50_000,
+        "overlap": True,
     },
     "algorithm": {
         "learn_alpha": True,

@@ -155,8 +155,9 @@ class Job(NamedTuple):
 
     @property
     def name(self) -> str:
-        """As files call it."""
-        return f"{self.system}-{self.task}"
+        """As files call it: with its seeds, since other machines may have trained others."""
+        run = self.settings.run
+        return f"{self.system}-{self.task}-seeds{run.first_seed}-{run.first_seed + run.seeds - 1}"
 
     def config(self) -> dict[str, Any]:
         """Every number, as JSON gives it back."""
@@ -167,13 +168,25 @@ class Job(NamedTuple):
         return json.loads(json.dumps(whole))
 
 
-def jobs(scale: Scale, protocol: Protocol, tasks: tuple[str, ...], systems: tuple[str, ...], version: int) -> list[Job]:
+def jobs(
+    scale: Scale,
+    protocol: Protocol,
+    tasks: tuple[str, ...],
+    systems: tuple[str, ...],
+    version: int,
+    seeds: range | None = None,
+    workers: int = 0,
+) -> list[Job]:
     """The runs in the order of the campaign: systems first, so that a comparison is whole early."""
-    return [
-        Job(s, t, f"{t}-v{version}", with_protocol(settings_of(s, t, scale), s, protocol), protocol)
-        for s in systems
-        for t in tasks
-    ]
+    which = seeds or range(scale.seeds)
+    own: dict[str, Any] = {"first_seed": which.start, "seeds": len(which), "workers": workers}
+    made = []
+    for system in systems:
+        for task in tasks:
+            settings = with_protocol(settings_of(system, task, scale), system, protocol)
+            settings = settings._replace(run=replace(settings.run, **own))
+            made.append(Job(system, task, f"{task}-v{version}", settings, protocol))
+    return made
 
 
 class Trained(NamedTuple):

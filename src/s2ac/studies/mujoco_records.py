@@ -15,6 +15,7 @@ import numpy as np
 from s2ac.checks import InvalidArgument, S2acError
 from s2ac.studies.base import Record
 from s2ac.studies.mujoco import SYSTEMS, TASKS, finished
+from s2ac.training.about import NO_MATTER
 
 RULES = ("sample", "greedy")
 
@@ -128,8 +129,8 @@ def merge(found: list[tuple[Path, Record]]) -> list[Record]:
 
 
 def _settings(record: Record) -> Any:
-    """The config without which seeds it is of."""
-    run = {k: v for k, v in record["config"].get("run", {}).items() if k not in ("seeds", "first_seed")}
+    """The config without which seeds it is of and what stepped them."""
+    run = {k: v for k, v in record["config"].get("run", {}).items() if k not in ("seeds", "first_seed", *NO_MATTER)}
     return {**record["config"], "run": run}
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import jax
 
 import s2ac
-from s2ac.checks import Diverged, check_name
+from s2ac.checks import Diverged, InvalidArgument, check_name
 from s2ac.studies.base import Claim, RecordFile, open_output, progress, read_records, write_json
 
 
@@ -83,6 +83,8 @@ def reproduce_mujoco(
     merge: tuple[str, ...] = (),
     protocol: str = "default",
     version: int = 5,
+    seeds: tuple[int, int] | None = None,
+    workers: int = 0,
 ) -> Path:
     """The MuJoCo study: what is not done yet is run, then tables, figures and claims are made of all records."""
     from s2ac.studies import mujoco
@@ -95,6 +97,8 @@ def reproduce_mujoco(
     for names, name, known in ((tasks, "tasks", mujoco.TASKS), (systems, "systems", tuple(mujoco.SYSTEMS))):
         for value in names:
             check_name(name, value, known)
+    if seeds and not 0 <= seeds[0] <= seeds[1]:
+        raise InvalidArgument(f"seeds = {seeds}: must be the first and the last, such as 0 4")
     size = mujoco.SCALES[scale]
     directory = open_output(out)
     command = f"s2ac reproduce mujoco --scale {scale} --protocol {protocol} --version {version}"
@@ -103,7 +107,8 @@ def reproduce_mujoco(
         sources = [from_results, *merge]
     else:
         asked = mujoco.protocol_of(size, protocol)
-        todo = mujoco.jobs(size, asked, tasks or size.tasks, systems or size.systems, version)
+        which = range(seeds[0], seeds[1] + 1) if seeds else None
+        todo = mujoco.jobs(size, asked, tasks or size.tasks, systems or size.systems, version, which, workers)
         done = mujoco.campaign(directory, todo, command)
         sources = [str(directory), *merge]
     records = read_all(sources)

@@ -20,7 +20,12 @@ def read_about(directory: Path) -> dict[str, Any]:
     return about
 
 
+NO_MATTER = ("workers", "worker_timeout")
+"""Fields of a run that its results do not depend on."""
+
+
 def same_run(one: dict[str, Any], other: dict[str, Any]) -> bool:
     """Whether both describe the same run; it may have been told to go on for longer."""
-    without = lambda about: {**about, "run": {**about.get("run", {}), "steps": None}}  # noqa: E731
+    free = dict.fromkeys(("steps", *NO_MATTER))
+    without = lambda about: {**about, "run": {**about.get("run", {}), **free}}  # noqa: E731
     return without(one) == without(other)

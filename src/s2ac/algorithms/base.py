@@ -139,6 +139,4 @@ class Actor(NamedTuple):
     mean: Callable[[Any, Array], Array]  # the deterministic action of one observation
     score_dtype: Any = jnp.float32  # in which `q` is computed
     resample: bool = False  # whether a particle is executed in proportion to its importance weight
-    explore: Callable[[Key, Any, Array, Array], Array] | None = (
-        None  # what training executes instead of a sampled action
-    )
+    explore: Callable[[Key, Any, Array, Array], Array] | None = None  # what training executes instead of an action

@@ -5,7 +5,7 @@ r"""The one update that SAC, SAC-NF and S²AC share: a critic, and an actor whos
     actor    maximise E[min_c Q_c(s, a) − α log π(a|s)], through the samples               (Eq. 5)
     α        fixed, or minimise −log α · E[log π + target entropy]                         (Haarnoja et al. 2018)
 
-Expectations over actions are means over the actor's particles. The energy that an S²AC sampler climbs is the
+Expectations over actions are means over the actor's particles; if it resamples them, `soft_value_of` takes their place. The energy that an S²AC sampler climbs is the
 minimum of the online critics, also at s'.
 """
 
@@ -194,8 +194,9 @@ def make_maxent(spec: EnvSpec, config: MaxEntConfig, actor: Actor, auxiliary: Au
         def one(key: Key, observation: Array) -> tuple[Array, Metrics]:
             energy = energy_of(state.critic, observation, config.activation, actor.score_dtype)
             drawn = actor.sample(key, params, observation, energy, alpha)
-            loss = jnp.mean(alpha * drawn.log_prob - jax.vmap(energy)(drawn.action))
-            return loss + drawn.loss, {"actor_loss": loss, "entropy": -jnp.mean(drawn.log_prob), **drawn.metrics}
+            values = jax.vmap(energy_of(state.critic, observation, config.activation))(drawn.action)
+            value, entropy = soft_value_of(values, drawn.log_prob, alpha, actor.resample)
+            return drawn.loss - value, {"actor_loss": -value, "entropy": entropy, **drawn.metrics}
 
         losses, metrics = jax.vmap(one)(keys, observations)
         return jnp.mean(losses), jax.tree.map(jnp.mean, metrics)

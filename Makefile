@@ -4,10 +4,11 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/pip --disable-pip-version-check --quiet
 
-.PHONY: help setup setup-dev demo test test-slow docs lint types check-lock lock clean
+.PHONY: help setup setup-dev demo agents test test-slow docs lint types check-lock lock clean
 
 help:
 	@echo "make demo       install, train S2AC on multigoal and draw its trajectories"
+	@echo "make agents     train the shipped agents anew and draw them; about ten minutes"
 	@echo "make test       install and run the tests"
 	@echo "make test-slow  the tests that take minutes"
 	@echo "make docs       build the documentation into site/"
@@ -35,6 +36,10 @@ demo: setup
 	rm -rf runs/demo
 	$(BIN)/s2ac train multigoal --algo s2ac-phi --preset demo --out runs/demo
 	$(BIN)/s2ac evaluate runs/demo --episodes 200 --picture runs/demo/trajectories.png
+
+agents: setup
+	$(BIN)/python examples/make_agents.py
+	$(BIN)/python examples/results_table.py --write
 
 test: setup-dev
 	$(BIN)/python -m pytest -n 2 -m "not slow"

@@ -17,6 +17,7 @@ from gymnasium import spaces
 
 import s2ac
 from s2ac.agent import Agent, environment, free_directory
+from s2ac.algorithms import ALGORITHMS
 from s2ac.checks import InvalidArgument, S2acError
 from s2ac.cli import main
 from s2ac.play import play
@@ -312,12 +313,43 @@ def test_what_is_not_an_agent_is_refused(agent, tmp_path, monkeypatch, capsys):
     assert capsys.readouterr().err.count("\n") == 1
 
 
-def test_shipped_agents_load_by_name(agent, tmp_path, monkeypatch):
+def test_agents_on_the_shelf_load_by_name(agent, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    agent.save("results/agents/multigoal/s2ac")
-    np.testing.assert_array_equal(s2ac.load("multigoal/s2ac").predict(HERE, "mean"), agent.predict(HERE, "mean"))
-    with pytest.raises(S2acError, match="did you mean 'multigoal/s2ac'"):
-        s2ac.load("multigoal/sac")
+    agent.save("results/agents/multigoal/mine")
+    np.testing.assert_array_equal(s2ac.load("multigoal/mine").predict(HERE, "mean"), agent.predict(HERE, "mean"))
+    with pytest.raises(
+        S2acError, match=r"did you mean 'multigoal/mine'\? Shipped agents: multigoal/ddpg, multigoal/mine"
+    ):
+        s2ac.load("multigoal/mime")
+    with pytest.raises(S2acError, match=r"neither a directory nor a shipped agent\. Shipped agents: .*multigoal/sql"):
+        s2ac.load("zzzzz")
+
+
+def test_every_algorithm_has_a_shipped_agent(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for algo in ALGORITHMS:
+        shipped = s2ac.load(f"multigoal/{algo}")
+        assert (shipped.algo, shipped.env_name) == (algo, "multigoal")
+        assert shipped.env_step >= 20_000
+
+
+@pytest.mark.parametrize(
+    "algo", [name if name in ("ddpg", "sac") else pytest.param(name, marks=pytest.mark.slow) for name in ALGORITHMS]
+)
+def test_shipped_agents_reach_goals(algo, tmp_path, monkeypatch):
+    """From anywhere, without a word on standard error; an episode that ends before its 30 steps has reached a goal."""
+    monkeypatch.chdir(tmp_path)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        played = s2ac.load(f"multigoal/{algo}").evaluate(20)
+    assert (played.lengths < 30).mean() > 0.5
+
+
+def test_shipped_agents_are_small():
+    shelf = Path(__file__).parents[1] / "results" / "agents"
+    files = [path for path in shelf.rglob("*") if path.is_file()]
+    assert sum(path.stat().st_size for path in files) < 5e6
+    assert {path.parent.name for path in files if path.name == "metrics.jsonl"} == set(ALGORITHMS)
 
 
 def test_names_of_directories_are_tame(tmp_path, monkeypatch):

@@ -1,6 +1,8 @@
 """Every code block of the README and the docs runs; every command line parses, and the short ones run too."""
 
+import json
 import re
+import runpy
 import shlex
 import subprocess
 import sys
@@ -8,9 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from s2ac.algorithms import ALGORITHMS
 from s2ac.cli import parse
 
 ROOT = Path(__file__).parent.parent
+SHORT = ["--steps", "600", "--log-every", "600"]  # for the pages whose commands train to the end
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 
@@ -57,9 +61,54 @@ def test_commands_are_known(page):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "page", [p for p in PAGES if p.parent.name == "docs" and blocks(p, "sh")], ids=lambda p: p.name
+    "page",
+    [p for p in PAGES if p.parent.name in ("docs", "algorithms") and blocks(p, "sh")],
+    ids=lambda p: p.name,
 )
 def test_commands_run(page, tmp_path):
     for words in commands(page):
         if Path(words[0]).name == "s2ac":
-            subprocess.run([sys.executable, "-m", "s2ac.cli", *words[1:]], cwd=tmp_path, check=True)
+            short = SHORT if page.parent.name == "algorithms" else []
+            subprocess.run([sys.executable, "-m", "s2ac.cli", *words[1:], *short], cwd=tmp_path, check=True)
+
+
+def test_every_algorithm_has_its_page_and_picture():
+    overview = (ROOT / "docs" / "algorithms.md").read_text(encoding="utf-8")
+    for name in ALGORITHMS:
+        page = "s2ac" if name.startswith("s2ac") else name
+        text = (ROOT / "docs" / "algorithms" / f"{page}.md").read_text(encoding="utf-8")
+        assert f"[`{name}`](algorithms/{page}.md)" in overview
+        for part in (
+            "Idea",
+            "Equations",
+            "Where we differ",
+            "Fields that matter",
+            "Selection rules",
+            "Train it",
+            "Results",
+        ):
+            assert f"\n## {part}" in text, (page, part)
+        assert f"(img/{name}.png)" in text
+        assert (ROOT / "docs" / "algorithms" / "img" / f"{name}.png").stat().st_size < 60_000
+    assert (ROOT / "docs" / "img" / "demo.png").stat().st_size < 60_000
+
+
+def test_the_readme_says_what_the_results_say():
+    example = runpy.run_path(str(ROOT / "examples" / "results_table.py"))
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert text == example["with_results"](text, example["results"]()), (
+        "results/ has changed: python examples/results_table.py --write"
+    )
+
+
+def test_results_are_told_from_files_alone(tmp_path):
+    """A study that is there is told, one that is not is left out; a long measurement is left to its file."""
+    example = runpy.run_path(str(ROOT / "examples" / "results_table.py"))
+    (tmp_path / "multigoal").mkdir()
+    claim = {"number": 4, "claim": "all goals", "place": "4.2", "measured": "x" * 300, "verdict": "does not hold"}
+    about = {"about": {"command": "s2ac reproduce multigoal"}, "claims": [claim]}
+    (tmp_path / "multigoal" / "claims.json").write_text(json.dumps(about))
+    made = example["results"](tmp_path)
+    assert "| all goals | 4.2 | **does not hold** | [in the file](results/multigoal/claims.json) |" in made
+    assert "MuJoCo**: not run yet" in made
+    assert "Entropy" not in made

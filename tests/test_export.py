@@ -1,6 +1,7 @@
 """Exported policies: explicit noise is the key's noise, files agree with JAX, bad files are removed and named."""
 
 import json
+import re
 import runpy
 import sys
 from pathlib import Path
@@ -12,6 +13,7 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
+import s2ac
 from s2ac import export as module
 from s2ac.agent import Agent
 from s2ac.algorithms import ALGORITHMS
@@ -196,3 +198,25 @@ def test_command_and_the_deployed_file_in_a_gymnasium_loop(sac, tmp_path, capsys
     np.testing.assert_allclose(returns, sac.evaluate(2, "mean").returns[0], rtol=1e-4)
     assert main(["export", str(tmp_path)]) == 2
     assert "is not a run" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("algo", "rule", "episodes"), [("sac", "mean", 5), ("s2ac-amortized", "amortized", 400)])
+def test_a_trained_policy_reaches_the_same_return_in_onnxruntime(algo, rule, episodes, tmp_path, monkeypatch):
+    """A shipped agent, exported and played by the example; docs/deploy.md has the numbers."""
+    monkeypatch.chdir(tmp_path)
+    agent = s2ac.load(f"multigoal/{algo}")
+    assert main(["export", f"multigoal/{algo}", "--format", "onnx", "--select", rule]) == 0
+    example = runpy.run_path(str(EXAMPLES / "deploy_onnx.py"))
+    there = np.array(example["main"](f"policy-{rule}.onnx", "s2ac/Multigoal-v0", episodes=episodes))
+    here = agent.evaluate(episodes, rule).returns[0]
+    if rule == "mean":
+        np.testing.assert_allclose(there, here, rtol=1e-4)
+    error = np.hypot(there.std(), here.std()) / np.sqrt(episodes)
+    assert abs(there.mean() - here.mean()) <= 3 * error + 1e-2
+    page = (EXAMPLES.parent / "docs" / "deploy.md").read_text(encoding="utf-8")
+    told = re.search(rf"\| `multigoal/{algo}` \| `{rule}` \| {episodes} \| (\S+) \| (\S+) \|", page)
+    assert told is not None
+    np.testing.assert_allclose(
+        [float(told[1]), float(told[2])], [there.mean(), here.mean()], atol=0.2, err_msg="docs/deploy.md"
+    )

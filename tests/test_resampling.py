@@ -15,7 +15,7 @@ from s2ac.types import EnvSpec, Transition
 
 ALPHA = jnp.float32(0.5)
 SPEC = EnvSpec(2, (-1.0,), (1.0,))
-CONFIG = S2acConfig(hidden=(8, 8), num_particles=4, num_steps=2, min_std=0.2)
+CONFIG = S2acConfig(hidden=(8,), num_particles=3, num_steps=1, min_std=0.2)
 
 
 def drawn(num, key=0, spread=2.0):
@@ -103,7 +103,7 @@ def test_saying_that_relu_has_no_curvature_changes_no_update(monkeypatch):
 
     def updated():
         algorithm = make_s2ac(SPEC, CONFIG)
-        state = algorithm.init(jax.random.key(0))
+        state = jax.jit(algorithm.init)(jax.random.key(0))
         return jax.jit(algorithm.update)(jax.random.key(1), state, batch)[0].actor
 
     short = updated()

@@ -346,9 +346,7 @@ class Agent:
         if self._run is None:
             assert self._source is not None
             run, complaints = open_run(self._source, self._make)
-            if (
-                run.records is None
-            ):  # a saved copy: it stays as it is, learning goes on elsewhere, and no bits are promised
+            if run.records is None:  # a saved copy stays as it is: learning goes on elsewhere, no bits are promised
                 run.directory = free_directory(self.env_name, self.algo)
                 complaints = []
             for complaint in complaints:

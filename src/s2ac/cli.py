@@ -109,7 +109,7 @@ class Evaluate:
     """Play episodes with a trained run and print their returns."""
 
     run: tyro.conf.Positional[str]
-    """The run's directory."""
+    """The run's directory, or a shipped agent's name, such as multigoal/s2ac."""
 
     episodes: int = 20
     """Episodes per seed."""
@@ -122,9 +122,10 @@ class Evaluate:
 
     def __call__(self) -> None:
         """Evaluate."""
+        from s2ac.agent import find_agent
         from s2ac.training.command import run_evaluate
 
-        run_evaluate(Path(self.run), self.episodes, tuple(self.select.split(",")), self.picture)
+        run_evaluate(find_agent(self.run), self.episodes, tuple(self.select.split(",")), self.picture)
 
 
 @dataclass(frozen=True)
@@ -245,6 +246,10 @@ def parse(arguments: list[str]) -> Any:
         "play": Play,
         "reproduce": Reproduce,
     }
+    if arguments and not arguments[0].startswith("-"):
+        from s2ac.checks import check_name
+
+        check_name("command", arguments[0], tuple(commands))
     return tyro.extras.subcommand_cli_from_dict(commands, prog="s2ac", description=DESCRIPTION, args=arguments)
 
 
@@ -265,6 +270,9 @@ def main(arguments: list[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("s2ac: interrupted", file=sys.stderr)
         return 130
+    except BrokenPipeError:  # whoever read our output has gone, as `head` does
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 141
     return 0
 
 

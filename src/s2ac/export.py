@@ -188,9 +188,26 @@ def _write_onnx(policy: Policy, path: Path, batch: int, about: dict[str, Any]) -
         logger.setLevel(level)
     if model.ByteSize() > MAX_BYTES:
         raise Unexportable(f"the policy takes {model.ByteSize():,} bytes, more than ONNX's 2 GB: use --format weights")
+    _mend_outer_products(model)
     onnx.helper.set_model_props(model, {name: str(about[name]) for name in ("s2ac", "env", "algo", "select")})
     path.write_bytes(model.SerializeToString())
     return [path]
+
+
+def _mend_outer_products(model: Any) -> None:
+    """jax2onnx writes a product over a shared axis without a sum, such as [B, C] by [C, D], as `az,zb->azzb`, which no runtime
+    takes. JAX's order is the shared axes first: `az,zb->zab`. The file is compared with the JAX policy afterwards."""
+    for node in model.graph.node:
+        for attribute in node.attribute:
+            if node.op_type != "Einsum" or attribute.name != "equation":
+                continue
+            inputs, _, output = attribute.s.decode().partition("->")
+            if len(set(output)) == len(output):
+                continue
+            left, right = inputs.split(",")
+            shared = [letter for letter in left if letter in right]
+            rest = [letter for letter in left + right if letter not in shared]
+            attribute.s = f"{inputs}->{''.join([*shared, *rest])}".encode()
 
 
 @contextmanager

@@ -227,7 +227,7 @@ class Run:
             self.records = Records(self.directory / "metrics.jsonl", int(manifest["facts"]["metrics_offset"]))
         now, then = fingerprint(), manifest["facts"]["fingerprint"]
         changed = [f"{name} was {then.get(name)}, is {now[name]}" for name in now if now[name] != then.get(name)]
-        if changed:
+        if changed and not manifest["facts"].get("copy"):  # a copy starts anew, wherever it is loaded
             complaints.append("the resumed run is valid but not bit-identical: " + "; ".join(changed))
         return complaints
 
@@ -311,6 +311,7 @@ def train(run: Run, callback: Callable[[list[dict[str, Any]]], bool] | None = No
     bar = tqdm(total=total, initial=min(run.env_step, total), unit="step", disable=not sys.stderr.isatty())
     with signals() as stop, lock(run.directory), bar, board or nullcontext():
         run.claim()
+        saved = run.env_step
         while run.env_step < total and not stop.asked:
             before = run.env_step
             rows = run.advance()
@@ -325,16 +326,20 @@ def train(run: Run, callback: Callable[[list[dict[str, Any]]], bool] | None = No
                 except BaseException:
                     run.save()
                     raise
-            if due(config.checkpoint_every, before) or run.env_step >= total or stop.asked:
+            if due(config.checkpoint_every, before):
                 run.save()
-            mean_return = float(np.mean([row["return"] for row in rows]))
+                saved = run.env_step
+            ended = [row["return"] for row in rows if row["episodes"]]
+            mean_return = f"{np.mean(ended):.1f}" if ended else "–"  # no episode has ended in this chunk
             bar.update(run.env_step - before)
-            bar.set_postfix({"return": f"{mean_return:.1f}"})
+            bar.set_postfix({"return": mean_return})
             if bar.disable:
                 print(
-                    f"step {run.env_step} of {total}: return {mean_return:.1f}, {rows[0]['wall_steps_per_second']:.0f} steps/s",
+                    f"step {run.env_step} of {total}: return {mean_return}, {rows[0]['wall_steps_per_second']:.0f} steps/s",
                     flush=True,
                 )
+        if run.env_step != saved:  # here, so that no signal can come between a look at it and the loop's end
+            run.save()
     if run.env_step < total:
         print(f"stopped at step {run.env_step}; resume with: s2ac train --resume {run.directory}", flush=True)
     return run.env_step >= total

@@ -64,7 +64,7 @@ def test_without_steps_s2ac_is_sac_and_without_flows_sac_nf_is_sac():
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(n, marks=pytest.mark.slow) if n == "s2ac-amortized" else n for n in ALGORITHMS]
+    "name", [pytest.param(n, marks=pytest.mark.slow) if n in ("s2ac-amortized", "s2ac-phi") else n for n in ALGORITHMS]
 )
 def test_protocol(name):
     """Actions stay in the box (PPO's are clipped by the loop), rules differ as they should, every parameter learns."""

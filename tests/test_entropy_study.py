@@ -70,6 +70,7 @@ def test_t_interval_covers_what_it_says():
         assert 0.93 < np.mean([i.low < 0 < i.high for i in intervals]) < 0.97
 
 
+@pytest.mark.slow
 def test_command_redraws_every_figure_from_the_shipped_records(tmp_path, capsys):
     assert main(["reproduce", "entropy", "--from-results", SHIPPED, "--out", str(tmp_path)]) == 0
     pngs = sorted(path.stem for path in tmp_path.glob("*.png"))

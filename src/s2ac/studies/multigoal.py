@@ -72,7 +72,7 @@ class Scale(NamedTuple):
 
 SCALES = {
     "smoke": Scale(1, 20, 1 / 8, 16, 4, 64, {**SIZES, "hidden": (8, 8), "num_particles": 3}),
-    "quick": Scale(2, 1_500, 1 / 16, 100, 16, 256, {**SIZES, "hidden": (64, 64), "num_particles": 8}),
+    "quick": Scale(2, 1_000, 1 / 16, 50, 8, 256, {**SIZES, "hidden": (32, 32), "num_particles": 4}),
     "paper": Scale(20, 20_000, 1 / 32, 400, 64, 1024, SIZES),
 }
 
@@ -179,7 +179,9 @@ def run_system(system: str, algo: str, overrides: dict[str, Any], preset: Reward
         clouds = jax.vmap(lambda o: jax.vmap(lambda k: made.act(k, state, o, "sample"))(jax.random.split(key, 60)))
         found["clouds"] = clouds(probes)
         drawn = jax.lax.map(
-            lambda o: action_entropy(jax.vmap(lambda k: made.act(k, state, o, "sample"))(jax.random.split(key, 128))),
+            lambda o: action_entropy(
+                jax.vmap(lambda k: made.act(k, state, o, "sample"))(jax.random.split(key, max(16, scale.actions // 8)))
+            ),
             map_points(),
             batch_size=8,
         )

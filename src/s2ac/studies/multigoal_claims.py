@@ -6,7 +6,7 @@ import numpy as np
 
 from s2ac.studies.base import Claim, Record, interval, verdict
 from s2ac.studies.multigoal import ALPHAS, FEW_STEPS, MAP, MODE, SYSTEMS
-from s2ac.studies.statistics import Estimate, t_interval
+from s2ac.studies.statistics import ENOUGH_SEEDS, Estimate, t_interval
 
 S2AC, PHI, AMORTIZED, SAC, SQL, SAC_NF = SYSTEMS
 (PHI_FEW,) = FEW_STEPS
@@ -56,7 +56,7 @@ def total_variation(record: Record, best: Record) -> float:
 
 
 def decide(records: list[Record]) -> list[Claim]:
-    """Every claim, in order. Claims whose systems are missing are not tested."""
+    """Every claim, in order. Claims whose systems are missing are not tested, and few seeds decide nothing."""
     have = {r.get("system") for r in records}
     seeds = len({r.get("seed") for r in records if r["kind"] == "agent"})
     made: list[Claim] = []
@@ -66,11 +66,11 @@ def decide(records: list[Record]) -> list[Claim]:
             made.append(Claim(number, text, place, "–", None, "not tested", why))
         else:
             holds, measured, estimate, how = judge(records)
+            enough = seeds >= ENOUGH_SEEDS
             bounds = interval(estimate) if estimate and seeds > 1 else None
-            word = verdict(holds) if seeds > 1 else "not tested"
-            made.append(
-                Claim(number, text, place, measured, bounds, word, how if seeds > 1 else f"one seed only; {how}")
-            )
+            word = verdict(holds) if enough else "not tested"
+            how = how if enough else f"{seeds} of the {ENOUGH_SEEDS} seeds that a verdict takes; {how}"
+            made.append(Claim(number, text, place, measured, bounds, word, how))
     return made
 
 

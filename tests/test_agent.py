@@ -16,11 +16,12 @@ import pytest
 from gymnasium import spaces
 
 import s2ac
-from s2ac.agent import Agent, environment, free_directory
+from s2ac.agent import Agent
 from s2ac.algorithms import ALGORITHMS
 from s2ac.checks import InvalidArgument, S2acError
 from s2ac.cli import main
 from s2ac.play import play
+from s2ac.resolve import environment, free_directory
 from s2ac.training.checkpoint import DamagedCheckpoint
 from s2ac.training.records import read_records
 from s2ac.training.trainer import open_run

@@ -11,11 +11,7 @@ An agent trains in a run directory like `s2ac train`'s, with the same records an
 be evaluated, not to predict.
 """
 
-import copy
-import dataclasses
-import difflib
 import math
-import re
 import shutil
 import tempfile
 import warnings
@@ -23,16 +19,16 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import gymnasium
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 import s2ac
 from s2ac.algorithms import ALGORITHMS, Algorithm
-from s2ac.checks import InvalidArgument, S2acError, check_between, check_count, check_name
-from s2ac.envs.gymnasium import CUSTOM, MakeEnv, layout_of, maker, spec_of
-from s2ac.presets import fields_of
+from s2ac.checks import InvalidArgument, check_between, check_count, check_name
+from s2ac.envs.gymnasium import MakeEnv, maker
+from s2ac.observations import checked
+from s2ac.resolve import EnvLike, environment, find_agent, free_directory, make_configs, probe
 from s2ac.training import checkpoint
 from s2ac.training.about import read_about
 from s2ac.training.config import RunConfig
@@ -76,7 +72,6 @@ class Evaluation(NamedTuple):
 
 
 Callback = Callable[[Progress], bool | None]
-EnvLike = str | gymnasium.Env | MakeEnv
 
 
 class Agent:
@@ -216,7 +211,7 @@ class Agent:
             seed_index: whose policy, 0 for the first seed.
             draw: the same number gives the same random draws; otherwise each call draws anew.
         """
-        flat = self._checked(observation)
+        flat = checked(observation, self.spec.observation_size, self._layout)
         compiled = self._compiled.get(select)
         if compiled is None:
             check_name("select", select, self.algorithm.rules)
@@ -234,7 +229,7 @@ class Agent:
         cloud = self.algorithm.cloud
         if cloud is None:
             raise InvalidArgument(f"{self.algo} has no set of actions to sample: use predict(observation, 'sample')")
-        flat = self._checked(observation)
+        flat = checked(observation, self.spec.observation_size, self._layout)
         compiled = self._compiled.get(num)
         if compiled is None:
 
@@ -257,49 +252,6 @@ class Agent:
             states = self._run.loop.state.algorithm if self._run else self._state
             self._policies[seed_index] = jax.device_put(jax.tree.map(lambda leaf: leaf[seed_index], states))
         return self._policies[seed_index]
-
-    def _checked(self, observation: Any) -> np.ndarray:
-        """The observation as float32 `[O]` or `[B, O]`, or one line that says what is wrong with it."""
-        size = self.spec.observation_size
-        if isinstance(observation, dict):
-            observation = self._flattened(observation)
-        try:
-            array = np.asarray(observation)
-        except ValueError as error:
-            raise InvalidArgument(f"observation: {error}") from error
-        if array.dtype.kind not in "fiub":
-            raise InvalidArgument(f"observation of type {array.dtype}: must be numbers, such as float32")
-        shape = tuple(self._layout.get("shape", (size,)))
-        if len(shape) != 1 and array.shape[array.ndim - len(shape) :] == shape:
-            array = array.reshape((*array.shape[: array.ndim - len(shape)], size))
-        if array.ndim not in (1, 2) or array.shape[-1] != size or 0 in array.shape:
-            want = f"({size},), or (B, {size}) for a batch" if len(shape) == 1 else f"{shape}, or (B, …) for a batch"
-            raise InvalidArgument(f"observation of shape {np.shape(observation)}: must be {want}")
-        flat = array.astype(np.float32, copy=False)
-        if not np.isfinite(flat).all():
-            where = tuple(int(index) for index in np.argwhere(~np.isfinite(flat))[0])
-            at = ", ".join(map(str, where))
-            raise InvalidArgument(f"observation[{at}] = {flat[where]}: must be a finite number")
-        return flat
-
-    def _flattened(self, observation: dict[str, Any]) -> np.ndarray:
-        keys = self._layout.get("keys")
-        if keys is None:
-            raise InvalidArgument("observation is a dict: flatten it first, with gymnasium.spaces.flatten")
-        if set(observation) != {key for key, _ in keys}:
-            raise InvalidArgument(f"observation has keys {sorted(observation)}: must be {[key for key, _ in keys]}")
-        parts: list[Any] = []
-        for key, shape in keys:
-            part = np.asarray(observation[key])
-            if list(part.shape) == shape:
-                parts.append(part.reshape(-1))
-            elif list(part.shape[1:]) == shape:
-                parts.append(part.reshape(part.shape[0], -1))
-            else:
-                raise InvalidArgument(f"observation[{key!r}] of shape {part.shape}: must be {tuple(shape)}")
-        if len({part.shape[:-1] for part in parts}) > 1:
-            raise InvalidArgument("observation: its parts are not of the same batch")
-        return np.concatenate(parts, axis=-1)
 
     # --- Files -----------------------------------------------------------------------------------------------
 
@@ -385,80 +337,6 @@ def load(directory: str | Path, env: EnvLike | None = None) -> Agent:
     own = {name: array for name, array in arrays.items() if name.startswith("['algorithm']")}
     agent._state = checkpoint.arrays_to_tree({"algorithm": like}, own)["algorithm"]
     return agent
-
-
-def find_agent(directory: str | Path) -> Path:
-    """A directory, or a shipped agent's name such as multigoal/s2ac, looked up in results/agents."""
-    path = Path(directory)
-    if path.exists():
-        return path
-    shelves = [Path("results/agents"), Path(__file__).parents[2] / "results" / "agents"]
-    for shelf in shelves:
-        if (shelf / path / "run.json").exists() and not path.is_absolute() and ".." not in path.parts:
-            return shelf / path
-    known = {file.parent.relative_to(shelf).as_posix() for shelf in shelves for file in shelf.glob("*/*/run.json")}
-    near = difflib.get_close_matches(str(directory), known, n=1)
-    hint = f"; did you mean {near[0]!r}?" if near else "."
-    listed = f" Shipped agents: {', '.join(sorted(known)) or 'none'}"
-    raise S2acError(f"{str(directory)!r} is neither a directory nor a shipped agent{hint}{listed}")
-
-
-def environment(env: EnvLike) -> tuple[str, MakeEnv | None]:
-    """The environment's name, and how to make it if the name does not say."""
-    if isinstance(env, str):
-        return env, None
-    if isinstance(env, gymnasium.Env):
-        spec = env.spec
-        if spec is not None and gymnasium.registry.get(spec.id) == spec:
-            return spec.id, None  # made by its name, with nothing changed
-
-        def make() -> gymnasium.Env:
-            try:
-                return copy.deepcopy(env)
-            except Exception as error:
-                raise InvalidArgument(
-                    f"env = {type(env.unwrapped).__name__} cannot be copied ({error}): pass a function that makes it"
-                ) from error
-
-        return f"{CUSTOM}{type(env.unwrapped).__name__}", make
-    if callable(env):
-        return f"{CUSTOM}{getattr(env, '__name__', type(env).__name__)}", env
-    raise InvalidArgument(f"env = {env!r}: must be a name, a gymnasium.Env or a function that makes one")
-
-
-def probe(name: str, make: MakeEnv | None) -> tuple[EnvSpec, Any]:
-    """Sizes and layout of an environment."""
-    if make is None and name in ENVS:
-        spec = ENVS[name]().spec
-        return spec, {"shape": [spec.observation_size]}
-    env = (make or maker(name, tuple(ENVS)))()
-    found = spec_of(env, name), layout_of(env.observation_space)
-    env.close()
-    return found
-
-
-def make_configs(env: str, algo: str, preset: str, fields: dict[str, Any]) -> tuple[Any, RunConfig]:
-    """The algorithm's config and the run's from one set of fields; an unknown one is answered with the nearest."""
-    check_name("algo", algo, ALGORITHMS)
-    default = ALGORITHMS[algo].config
-    of_run = {field.name for field in dataclasses.fields(RunConfig)}
-    of_algorithm = {field.name for field in dataclasses.fields(default)}
-    if "steps" in fields:
-        raise InvalidArgument("steps: give them to learn(steps)")
-    for name in fields:
-        check_name("field", name, (of_run | of_algorithm) - {"steps"})
-    tupled = {name: tuple(value) if isinstance(value, list) else value for name, value in fields.items()}
-    mine = {name: value for name, value in tupled.items() if name in of_algorithm}
-    algorithm_config = dataclasses.replace(default, **{**fields_of(preset, "algorithm", default, env), **mine})
-    rest = {name: value for name, value in tupled.items() if name in of_run}
-    return algorithm_config, RunConfig(**{**fields_of(preset, "run", RunConfig, env), **ALGORITHMS[algo].run, **rest})
-
-
-def free_directory(name: str, algo: str) -> Path:
-    """runs/ENV-ALGO, with a number if that is taken."""
-    base = re.sub(r"[^\w.-]+", "-", f"{name.removeprefix(CUSTOM)}-{algo}")
-    taken = (Path("runs") / (base if number == 1 else f"{base}-{number}") for number in range(1, 10**6))
-    return next(path for path in taken if not path.exists())
 
 
 def over_batch(function: Callable[[Array, Array], Any], key: Array, observation: Array) -> Any:

@@ -122,7 +122,7 @@ class Evaluate:
 
     def __call__(self) -> None:
         """Evaluate."""
-        from s2ac.agent import find_agent
+        from s2ac.resolve import find_agent
         from s2ac.training.command import run_evaluate
 
         run_evaluate(find_agent(self.run), self.episodes, tuple(self.select.split(",")), self.picture)

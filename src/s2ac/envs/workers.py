@@ -32,7 +32,7 @@ import gymnasium
 import numpy as np
 
 from s2ac.checks import InvalidArgument, S2acError
-from s2ac.envs.gymnasium import Board, Job, MakeEnv, Place, Simulators, board_shapes
+from s2ac.envs.simulators import Board, Job, MakeEnv, Place, Simulators, board_shapes
 
 if TYPE_CHECKING:
     from s2ac.types import EnvSpec

@@ -5,7 +5,8 @@ from typing import Any
 import numpy as np
 
 from s2ac.studies.base import Claim, Record, interval, verdict
-from s2ac.studies.entropy import BANDWIDTHS, FIGURE_ENTROPY, GROWTH, SIZES, STUDIED, TABLE
+from s2ac.studies.entropy import BANDWIDTHS, GROWTH, SIZES, STUDIED, TABLE
+from s2ac.studies.entropy_targets import FIGURE_ENTROPY
 from s2ac.studies.statistics import t_interval
 
 

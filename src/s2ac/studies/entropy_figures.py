@@ -11,19 +11,9 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from s2ac.studies.base import Record, figure_style, save_figure
-from s2ac.studies.entropy import (
-    BANDWIDTHS,
-    BASE,
-    COUNTS,
-    FIGURE_COVARIANCE,
-    FIGURE_ENTROPY,
-    FIGURE_MEAN,
-    GROWTH,
-    SIZES,
-    STUDIED,
-    TABLE,
-)
+from s2ac.studies.entropy import BANDWIDTHS, BASE, COUNTS, GROWTH, SIZES, STUDIED, TABLE
 from s2ac.studies.entropy_claims import select
+from s2ac.studies.entropy_targets import FIGURE_COVARIANCE, FIGURE_ENTROPY, FIGURE_MEAN
 from s2ac.studies.statistics import calibration, t_interval
 
 COLOURS = dict(zip(STUDIED, ("#4477aa", "#66ccee", "#ee6677", "#228833", "#ccbb44"), strict=True))

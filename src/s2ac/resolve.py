@@ -1,0 +1,95 @@
+"""From what a user names to what a run is made of: environments, settings, directories and shipped agents."""
+
+import copy
+import dataclasses
+import difflib
+import re
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+
+from s2ac.algorithms import ALGORITHMS
+from s2ac.checks import InvalidArgument, S2acError, check_name
+from s2ac.envs.gymnasium import CUSTOM, layout_of, maker, spec_of
+from s2ac.envs.simulators import MakeEnv
+from s2ac.presets import fields_of
+from s2ac.training.config import RunConfig
+from s2ac.training.trainer import ENVS
+from s2ac.types import EnvSpec
+
+EnvLike = str | gymnasium.Env | MakeEnv
+
+
+def find_agent(directory: str | Path) -> Path:
+    """A directory, or a shipped agent's name such as multigoal/s2ac, looked up in results/agents."""
+    path = Path(directory)
+    if path.exists():
+        return path
+    shelves = [Path("results/agents"), Path(__file__).parents[2] / "results" / "agents"]
+    for shelf in shelves:
+        if (shelf / path / "run.json").exists() and not path.is_absolute() and ".." not in path.parts:
+            return shelf / path
+    known = {file.parent.relative_to(shelf).as_posix() for shelf in shelves for file in shelf.glob("*/*/run.json")}
+    near = difflib.get_close_matches(str(directory), known, n=1)
+    hint = f"; did you mean {near[0]!r}?" if near else "."
+    listed = f" Shipped agents: {', '.join(sorted(known)) or 'none'}"
+    raise S2acError(f"{str(directory)!r} is neither a directory nor a shipped agent{hint}{listed}")
+
+
+def environment(env: EnvLike) -> tuple[str, MakeEnv | None]:
+    """The environment's name, and how to make it if the name does not say."""
+    if isinstance(env, str):
+        return env, None
+    if isinstance(env, gymnasium.Env):
+        spec = env.spec
+        if spec is not None and gymnasium.registry.get(spec.id) == spec:
+            return spec.id, None  # made by its name, with nothing changed
+
+        def make() -> gymnasium.Env:
+            try:
+                return copy.deepcopy(env)
+            except Exception as error:
+                raise InvalidArgument(
+                    f"env = {type(env.unwrapped).__name__} cannot be copied ({error}): pass a function that makes it"
+                ) from error
+
+        return f"{CUSTOM}{type(env.unwrapped).__name__}", make
+    if callable(env):
+        return f"{CUSTOM}{getattr(env, '__name__', type(env).__name__)}", env
+    raise InvalidArgument(f"env = {env!r}: must be a name, a gymnasium.Env or a function that makes one")
+
+
+def probe(name: str, make: MakeEnv | None) -> tuple[EnvSpec, Any]:
+    """Sizes and layout of an environment."""
+    if make is None and name in ENVS:
+        spec = ENVS[name]().spec
+        return spec, {"shape": [spec.observation_size]}
+    env = (make or maker(name, tuple(ENVS)))()
+    found = spec_of(env, name), layout_of(env.observation_space)
+    env.close()
+    return found
+
+
+def make_configs(env: str, algo: str, preset: str, fields: dict[str, Any]) -> tuple[Any, RunConfig]:
+    """The algorithm's config and the run's from one set of fields; an unknown one is answered with the nearest."""
+    check_name("algo", algo, ALGORITHMS)
+    default = ALGORITHMS[algo].config
+    of_run = {field.name for field in dataclasses.fields(RunConfig)}
+    of_algorithm = {field.name for field in dataclasses.fields(default)}
+    if "steps" in fields:
+        raise InvalidArgument("steps: give them to learn(steps)")
+    for name in fields:
+        check_name("field", name, (of_run | of_algorithm) - {"steps"})
+    tupled = {name: tuple(value) if isinstance(value, list) else value for name, value in fields.items()}
+    mine = {name: value for name, value in tupled.items() if name in of_algorithm}
+    algorithm_config = dataclasses.replace(default, **{**fields_of(preset, "algorithm", default, env), **mine})
+    rest = {name: value for name, value in tupled.items() if name in of_run}
+    return algorithm_config, RunConfig(**{**fields_of(preset, "run", RunConfig, env), **ALGORITHMS[algo].run, **rest})
+
+
+def free_directory(name: str, algo: str) -> Path:
+    """runs/ENV-ALGO, with a number if that is taken."""
+    base = re.sub(r"[^\w.-]+", "-", f"{name.removeprefix(CUSTOM)}-{algo}")
+    taken = (Path("runs") / (base if number == 1 else f"{base}-{number}") for number in range(1, 10**6))
+    return next(path for path in taken if not path.exists())

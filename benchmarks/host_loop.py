@@ -34,7 +34,8 @@ def make_loop(options):
     from s2ac.training.host import HostLoop
 
     entry = ALGORITHMS[options.algo]
-    fields = {name: getattr(options, name) for name in ("seeds", "num_envs", "workers", "overlap")}
+    fields = {name: getattr(options, name) for name in ("seeds", "num_envs", "workers", "overlap", "horizon")}
+    fields["num_updates"] = options.num_envs * options.horizon
     config = RunConfig(**{**entry.run, **fields, "capacity": 100_000, "warmup_steps": 1_000})
     config.check()
     make = lambda spec: entry.make(spec, entry.config)  # noqa: E731
@@ -65,6 +66,7 @@ def main():
     parser.add_argument("--algo", default="s2ac")
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--num-envs", type=int, default=1, help="environments per seed")
+    parser.add_argument("--horizon", type=int, default=1, help="steps between two rounds of as many updates")
     parser.add_argument("--workers", type=int, default=0)
     parser.add_argument("--overlap", action="store_true")
     parser.add_argument("--steps", type=int, default=2_000, help="environment steps of each seed to measure")
@@ -86,7 +88,7 @@ def main():
     seconds = time.perf_counter() - began
     device = jax.devices()[0].device_kind
     print(
-        f"{options.env}, {options.algo}, {options.seeds} seeds × {options.num_envs}, workers {options.workers}, "
+        f"{options.env}, {options.algo}, {options.seeds} seeds × {options.num_envs}, {options.horizon} steps and updates a round, workers {options.workers}, "
         f"overlap {options.overlap}: {device}, jax {jax.__version__}, {os.cpu_count()} cores"
     )
     print(f"warm-up {warm:.1f} s, compilation {compiled:.1f} s")

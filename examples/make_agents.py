@@ -44,7 +44,6 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "ppo": {"steps": 200_000, "log_every": 8_192, "evaluate_every": 32_768},
 }
 KEPT = ("kind", "seed", "env_step", "return", "entropy", "alpha", "q_mean", "rule")  # of a record
-RESEARCH = ("start_alpha", "start_ratio", "start_weight", "through", "start_share")  # unused here, and may go
 RADIUS = 0.5 + 1e-6
 
 
@@ -55,8 +54,6 @@ def train(algo: str) -> Path:
     fields = {**COMMON, **SETTINGS[algo]}
     steps = fields.pop("steps")
     agent = s2ac.Agent("multigoal", algo, directory=directory, preset="demo", **fields).learn(steps)
-    about = agent._run.about["algorithm"]
-    agent._run.about["algorithm"] = {name: value for name, value in about.items() if name not in RESEARCH}
     place = agent.save(SHELF / algo)
     lines = [json.loads(line) for line in (directory / "metrics.jsonl").read_text().splitlines()]
     kept = [{n: round(v, 4) if isinstance(v, float) else v for n, v in row.items() if n in KEPT} for row in lines]

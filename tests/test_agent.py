@@ -148,7 +148,8 @@ def test_sampled_density_is_that_of_the_squashed_gaussian(learned):
     agent = learned
     cloud = agent.sample(HERE, num=200)
     weights = jax.device_get(agent.policy_state().actor)
-    hidden = np.maximum(HERE @ weights[0].weight + weights[0].bias, 0)
+    before = HERE @ weights[0].weight + weights[0].bias
+    hidden = np.where(before > 0, before, np.expm1(before))  # multigoal's default is ELU
     mean, raw = np.split(hidden @ weights[1].weight + weights[1].bias, 2)
     low, high = np.log(agent.algorithm_config.min_std), np.log(agent.algorithm_config.max_std)
     std = np.exp(low + 0.5 * (high - low) * (np.tanh(raw) + 1))

@@ -11,7 +11,7 @@ from s2ac.algorithms import ALGORITHMS
 from s2ac.algorithms.ddpg import DdpgConfig, make_ddpg
 from s2ac.algorithms.maxent import critic_loss, min_value, td_target
 from s2ac.algorithms.ppo import advantages, clipped_objective
-from s2ac.algorithms.s2ac import S2acConfig, annealing, make_s2ac, make_svgd_actor, policy_target, start_temperature
+from s2ac.algorithms.s2ac import S2acConfig, make_s2ac, make_svgd_actor, policy_target
 from s2ac.algorithms.sac import SacConfig, box_of, make_sac
 from s2ac.algorithms.sac_nf import SacNfConfig, make_sac_nf
 from s2ac.algorithms.sql import soft_value
@@ -240,11 +240,3 @@ def test_unknown_names_are_refused():
         make_s2ac(SPEC, S2acConfig(form="tracr"))
     with pytest.raises(InvalidArgument, match="start = 'random'"):
         make_s2ac(SPEC, S2acConfig(start="random"))
-
-
-@pytest.mark.parametrize(("alpha", "hot"), [(0.2, 10.0), (8.0, 16.0)])
-def test_annealed_steps_take_the_start_from_its_temperature_to_the_policys(alpha, hot):
-    """L contractions by 1 − c leave √(α/α₀) of a standard deviation, which goes with √α."""
-    config = S2acConfig(num_steps=4, form="normalized", start_alpha=10.0, start_ratio=2.0)
-    np.testing.assert_allclose(start_temperature(config, alpha), hot)
-    np.testing.assert_allclose((1 - annealing(config, alpha)) ** 4, (alpha / hot) ** 0.5, rtol=1e-5)

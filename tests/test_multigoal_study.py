@@ -8,7 +8,7 @@ import pytest
 from s2ac.checks import S2acError
 from s2ac.cli import main
 from s2ac.studies.base import RecordFile
-from s2ac.studies.multigoal import ALPHAS, FEW_STEPS, MAP, SYSTEMS
+from s2ac.studies.multigoal import ALPHAS, EXTRAS, MAP, SYSTEMS
 from s2ac.studies.multigoal_claims import decide, left_share
 from s2ac.studies.reproduce import reproduce_multigoal
 
@@ -29,17 +29,17 @@ def made_up(single_mode=("SAC", "SAC-NF"), amortized_loss=0.01):
          "objective": -80.0, "paths": [path], "entropy_map": entropy_map.tolist(), "landscapes": [list(range(16))] * 6}
         for alpha in ALPHAS
     ]  # fmt: skip
-    for system in (*SYSTEMS, *FEW_STEPS):
+    for system in (*SYSTEMS, *EXTRAS):
         for level, alpha in enumerate(ALPHAS):
             for seed in range(SEEDS):
                 noise = 0.001 * generator.standard_normal()
                 left = 0.0 if system == "SQL" else 0.02 * level
                 shares = ONE if system in single_mode and alpha <= 1 else [0.32 - left, 0.34 + left, 0.34, 0.0]
-                rule = {"gap": noise + (2.0 if system in FEW_STEPS else 1.0), "objective": -81.0 + noise, "shares": shares, "paths": [path], "wall_paths": [path],
+                rule = {"gap": noise + (2.0 if system in EXTRAS else 1.0), "objective": -81.0 + noise, "shares": shares, "paths": [path], "wall_paths": [path],
                         "wall_reached": 0.2 * level + 0.1 + noise, "wall_hits": 0.5, "wall_shares": [0.2 * level, 0.1 + noise, 0.0]}  # fmt: skip
                 start = [[0.3 + noise, 0, 0.5 - 0.05 * state, 0.5 - 0.05 * state] for state in range(6)]
                 records.append({
-                    "name": system, "kind": "agent", "system": system, "alpha": alpha, "seed": seed, "sample": rule,
+                    "name": system, "kind": "agent", "system": system, "alpha": alpha, "seed": seed, "rounds": 100, "device": "cpu", "sample": rule,
                     "amortized": {**rule, "objective": -81.0 * (1 + amortized_loss) + noise},
                     "clouds": np.zeros((6, 4, 2)).tolist(), "entropy_map": (entropy_map + noise).tolist(),
                     "smoothness": [10 - level + noise, 5 - level + noise],
@@ -66,6 +66,32 @@ def test_claims_are_decided_both_ways():
 def test_few_seeds_decide_nothing(seeds):
     records = [r for r in made_up() if r.get("seed", 0) < seeds]
     assert set(verdicts(records).values()) == {"not tested"}
+
+
+def test_systems_that_were_not_trained_alike_are_not_compared():
+    records = [{**r, "rounds": 50} if r.get("system") == "SQL" else r for r in made_up()]
+    found = verdicts(records)
+    assert found[4] == found[5] == "not tested"
+    assert found[6] == found[11] == "holds"
+
+
+def test_parts_that_ran_elsewhere_are_merged(tmp_path, capsys, monkeypatch):
+    """By seeds; a record that is there twice counts once, and nothing is run again. The figures are another test's."""
+    monkeypatch.setattr("s2ac.studies.multigoal_figures.draw", lambda *_: [])
+    records = made_up()
+    parts = [
+        [r for r in records if r.get("seed", 9) < 2],
+        [r for r in records if r.get("seed", 9) >= 1],
+    ]
+    for index, part in enumerate(parts):
+        (tmp_path / str(index)).mkdir()
+        RecordFile(tmp_path / str(index) / "records.jsonl").add(part)
+    merge = ("--merge", str(tmp_path / "0"), str(tmp_path / "1"))
+    seeds = ("--seeds", "0", str(SEEDS - 1))
+    assert main(["reproduce", "multigoal", "--out", str(tmp_path / "out"), *merge, *seeds]) == 0
+    assert "claim 4 holds" in capsys.readouterr().out
+    assert len((tmp_path / "out" / "records.jsonl").read_text().splitlines()) == len(records)
+    assert "| S²AC(φ,θ) | 100% | 100% | 100% | 100% |" in (tmp_path / "out" / "table.md").read_text()
 
 
 def test_missing_systems_are_not_tested():
@@ -121,6 +147,6 @@ def test_the_study_runs(tmp_path):
     """Smoke scale: untrained agents, every part of the code."""
     reproduce_multigoal("smoke", str(tmp_path))
     lines = (tmp_path / "records.jsonl").read_text().splitlines()
-    assert len(lines) == len(ALPHAS) * (1 + len(SYSTEMS) + len(FEW_STEPS))
+    assert len(lines) == len(ALPHAS) * (1 + len(SYSTEMS) + len(EXTRAS))
     claims = json.loads((tmp_path / "claims.json").read_text())["claims"]
     assert [claim["number"] for claim in claims] == list(range(4, 12))

@@ -9,7 +9,8 @@ import pytest
 import scipy.stats
 
 from s2ac.algorithms.maxent import energy_of, min_value, soft_value_of
-from s2ac.algorithms.s2ac import S2acConfig, make_s2ac
+from s2ac.algorithms.s2ac import S2acConfig, make_s2ac, start_temperature
+from s2ac.checks import InvalidArgument
 from s2ac.networks import init_critic
 from s2ac.types import EnvSpec, Transition
 
@@ -75,6 +76,54 @@ def test_both_losses_are_of_the_resampled_policy():
         metrics = jax.jit(algorithm.update)(jax.random.key(1), state, batch)[1]
         whole = metrics["entropy_start"] + metrics["entropy_squash"]
         assert metrics["entropy"] < whole - 1.5
+
+
+def test_modes_are_chosen_at_their_own_temperature_and_places_at_alpha():
+    """Two modes of Q, one better by 4 α: at α it is taken 98 % of the time, at τ = 8 α 62 %, in training (at the start's temperature) still
+    less; the spread within each is α's. With τ below α nothing changes."""
+    alpha, width, centre = 0.05, 0.03, 0.5
+
+    def q(action):  # modes of standard deviation `width` at α, at ±centre
+        peaks = -0.5 * ((action[0] - jnp.array([-centre, centre])) / width) ** 2 + jnp.array([0.0, 4.0])
+        return alpha * jnp.max(peaks)
+
+    config = replace(CONFIG, num_particles=400, num_steps=0, resample=True, min_std=0.7, max_std=0.7001)
+    observation = jnp.zeros(2)
+
+    def played(rule, mode_alpha):
+        spec = replace(config, alpha=alpha, start_alpha=100 * alpha, mode_alpha=mode_alpha)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("s2ac.algorithms.maxent.min_value", lambda *_: q)
+            patch.setattr("s2ac.algorithms.maxent.energy_of", lambda *_: q)
+            algorithm = make_s2ac(SPEC, spec)
+            state = algorithm.init(jax.random.key(0))
+            act = jax.jit(jax.vmap(lambda k: algorithm.act(k, state, observation, rule)[0]))
+            return np.asarray(act(jax.random.split(jax.random.key(2), 4000)))
+
+    grid = np.linspace(-0.999, 0.999, 4001)
+    energy = np.asarray(jax.vmap(q)(jnp.asarray(grid[:, None], jnp.float32)), np.float64)
+    for mode_alpha, hot in ((8 * alpha, 8), (alpha / 2, 1)):
+        actions = played("sample", mode_alpha)
+        better, mass = actions > 0, np.exp(energy / (hot * alpha))
+        assert abs(better.mean() - mass[grid > 0].sum() / mass.sum()) < 4 * (0.25 / 4000) ** 0.5
+        if hot == 8:
+            assert better.mean() < 0.66
+            for side in (actions[better], actions[~better]):
+                assert abs(abs(side).mean() - centre) < 0.005
+                assert abs(side.std() - width) < 0.005
+    assert (played("explore", 8 * alpha) > 0).mean() < 0.58
+
+
+def test_modes_need_a_wide_start_and_weights():
+    for missing in ({"start_alpha": 1.0}, {"resample": True}):
+        with pytest.raises(InvalidArgument, match=r"mode_alpha = 1\.0: needs start_alpha, and resample"):
+            make_s2ac(SPEC, replace(CONFIG, mode_alpha=1.0, **missing))
+
+
+@pytest.mark.parametrize(("alpha", "hot"), [(0.2, 10.0), (8.0, 16.0)])
+def test_the_start_is_hotter_than_the_policy(alpha, hot):
+    config = S2acConfig(start_alpha=10.0, start_ratio=2.0)
+    np.testing.assert_allclose(start_temperature(config, alpha), hot)
 
 
 def rows():

@@ -260,16 +260,6 @@ def test_step_bound_is_kept_and_counted(x64, form):
     assert (free_info.guarded == 0).all()
 
 
-def test_contraction_brings_a_cloud_nearer_by_its_factor(x64):
-    """On a Gaussian of curvature h the step is c/h; with a kernel too narrow to act, distances shrink by 1 − c."""
-    sampler = make_svgd(10.0, 1e-3, "normalized", "log-det", contraction=0.3)
-    points = jax.random.normal(jax.random.key(13), (8, 2))
-    state, info = run(sampler, jax.random.key(0), sampler.init(points, jnp.zeros(8)), lambda x: -25 * jnp.sum(x**2), 4)
-    np.testing.assert_allclose(info.step_size, 0.3 / 50, rtol=1e-12)
-    np.testing.assert_allclose(state.particles, 0.7**4 * points, rtol=1e-9)
-    np.testing.assert_allclose(state.log_density, -8 * np.log(0.7), rtol=1e-9)
-
-
 def test_hutchinson_is_unbiased(x64):
     exact, probed = (make_svgd(0.1, 1.0, "all", hessian=h) for h in ("exact", "hutchinson"))
     particles = jax.random.normal(jax.random.key(11), (5, 4))

@@ -37,13 +37,14 @@ class Reproduce:
     """mujoco, runtime: only these, such as Hopper Ant. Default: all five (smoke: Hopper and HalfCheetah)."""
 
     systems: tuple[str, ...] = ()
-    """mujoco: only these of s2ac, sac, sql, sac-nf, sac-iaf, ddpg, ppo, s2ac-phi, s2ac-amortized. Default: all nine (smoke: two)."""
+    """mujoco: only these of s2ac, sac, sql, sac-nf, sac-iaf, ddpg, ppo, s2ac-phi, s2ac-amortized. Default: all nine (smoke: two).
+    multigoal: only these, by the names in its table, such as SAC 'S²AC(φ,θ)'. Default: all eight."""
 
     merge: tuple[str, ...] = ()
-    """mujoco: also take the records in these directories, of runs on other machines."""
+    """mujoco, multigoal: also take the records in these directories, of runs on other machines."""
 
     seeds: tuple[int, int] | None = None
-    """mujoco: only these, the first and the last; records of other seeds can be merged. Default: 0 4."""
+    """mujoco, multigoal: only these, the first and the last; records of other seeds can be merged. Default: all."""
 
     workers: int = 0
     """mujoco: processes that step the simulators. The results do not depend on it."""
@@ -63,7 +64,9 @@ class Reproduce:
         if self.study == "entropy":
             reproduce.reproduce_entropy(scale, out, self.from_results)
         elif self.study == "multigoal":
-            reproduce.reproduce_multigoal(scale, out, self.from_results, self.rewards)
+            reproduce.reproduce_multigoal(
+                scale, out, self.from_results, self.rewards, self.systems, self.seeds, self.merge
+            )
         elif self.study == "runtime":
             reproduce.reproduce_runtime(out, self.tasks, self.from_results)
         else:

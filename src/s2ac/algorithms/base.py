@@ -58,8 +58,7 @@ RANGES: dict[str, Callable[[str, Any], None]] = {
     "max_jacobian_norm": _maybe(check_positive),
     "start_std": check_positive,
     "start_alpha": _maybe(check_positive),
-    "start_weight": _not_negative,
-    "start_share": _share,
+    "mode_alpha": _maybe(check_positive),
     "start_ratio": lambda name, value: check_between(name, value, 1, math.inf, open_high=True),
     "num_flows": _at_least(0),
     "num_value_samples": _at_least(1),
@@ -127,6 +126,13 @@ class ActionSample(NamedTuple):
     loss: Array | float = 0.0  # what the actor adds to its loss, for parameters that have an objective of their own
 
 
+class Modes(NamedTuple):
+    """How an actor that resamples chooses a mode first, and then the place in it."""
+
+    temperature: Callable[[Array, bool], Array]  # of the choice between modes, given α and whether in training
+    near: Callable[[Key, Any, Array, Array, Array], ActionSample]  # fresh particles around an action, given α
+
+
 class Actor(NamedTuple):
     """The part in which SAC, SAC-NF and S²AC differ: a sampler whose samples have a known log-density.
 
@@ -139,4 +145,4 @@ class Actor(NamedTuple):
     mean: Callable[[Any, Array], Array]  # the deterministic action of one observation
     score_dtype: Any = jnp.float32  # in which `q` is computed
     resample: bool = False  # whether a particle is executed in proportion to its importance weight
-    explore: Callable[[Key, Any, Array, Array], Array] | None = None  # what training executes instead of an action
+    modes: Modes | None = None  # if it does so, and modes are not chosen at α

@@ -151,7 +151,7 @@ def make_maxent(spec: EnvSpec, config: MaxEntConfig, actor: Actor, auxiliary: Au
     critic_optimiser = optax.adam(critic_rate)
     target_entropy = -float(spec.action_size) if config.target_entropy is None else config.target_entropy
     select_rules = ("sample", "softmax", "argmax", "mean") + (("amortized",) if auxiliary else ())
-    if actor.explore:
+    if actor.modes:
         select_rules = ("explore", *select_rules)
 
     def init(key: Key) -> MaxEntState:
@@ -265,12 +265,17 @@ def make_maxent(spec: EnvSpec, config: MaxEntConfig, actor: Actor, auxiliary: Au
             return drawn.action[jax.random.categorical(key_select, values / alpha)]
         if rule == "argmax":
             return drawn.action[jnp.argmax(values)]
-        chosen = drawn.action[0]  # the particles are exchangeable: any one has the law whose density is log_prob
-        if actor.resample:
-            chosen = drawn.action[jax.random.categorical(key_select, values / alpha - drawn.log_prob)]
-        if rule == "explore" and actor.explore:
-            return actor.explore(key_select, state.actor, observation, chosen)
-        return chosen
+        if not actor.resample:
+            return drawn.action[0]  # the particles are exchangeable: any one has the law whose density is log_prob
+        key_mode, key_near, key_place = jax.random.split(key_select, 3)
+        hot = actor.modes.temperature(alpha, rule == "explore") if actor.modes else alpha
+        chosen = drawn.action[jax.random.categorical(key_mode, values / hot - drawn.log_prob)]
+        if not actor.modes:
+            return chosen
+        near = actor.modes.near(key_near, state.actor, observation, chosen, alpha)
+        values = jax.vmap(min_value(state.critic, observation, config.activation))(near.action)
+        place = near.action[jax.random.categorical(key_place, values / alpha - near.log_prob)]
+        return jnp.where(alpha < hot, place, chosen)
 
     def value(state: MaxEntState, observation: Array, action: Array) -> Array:
         return min_value(state.critic, observation, config.activation)(action)

@@ -22,15 +22,18 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from s2ac.algorithms.base import ActionSample, Actor, Algorithm
+from s2ac.algorithms.base import ActionSample, Actor, Algorithm, Modes
 from s2ac.algorithms.maxent import Auxiliary, make_maxent
 from s2ac.algorithms.sac import SacConfig, box_of, gaussian_of, init_gaussian
-from s2ac.checks import check_name
+from s2ac.checks import InvalidArgument, check_name
 from s2ac.distributions import Box, Gaussian
 from s2ac.networks import init_mlp, mlp
 from s2ac.samplers import FORMS, Sampler, make_svgd, run
 from s2ac.samplers.kernel import as_rule, mean
 from s2ac.types import Array, EnvSpec, Key, LogTarget, Params
+
+EDGE = 0.999
+"""Of the box: fresh particles around an action nearer to it are drawn around this."""
 
 
 @dataclass(frozen=True)
@@ -83,20 +86,14 @@ class S2acConfig(SacConfig):
     """learned (φ,θ) or fixed (φ)."""
 
     start_alpha: float | None = None
-    """If given, the start is SAC's policy at the temperature α₀ = max(start_alpha, start_ratio · α), wide enough for every mode, and
-    the steps contract it to α: see `annealing`. If not, it is learned through the sampler, as in the paper."""
+    """If given, the start is SAC's policy at the temperature α₀ = max(start_alpha, start_ratio · α), wide enough for every mode. If
+    not, it is learned through the sampler, as in the paper."""
 
     start_ratio: float = 2.0
     """The start is hotter than the policy by at least this."""
 
-    start_weight: float = 1.0
-    """Weight of the start's own objective at α₀."""
-
-    through: bool = False
-    """With `start_alpha`: whether the start is also learned through the sampler."""
-
-    start_share: float = 0.0
-    """Share of the actions in training that are taken from the start, so that the critic knows what the particles meet."""
+    mode_alpha: float | None = None
+    """With `resample` and `start_alpha`: choose between modes at this temperature where it is above α: see `make_modes`."""
 
     start_std: float = 0.707
     """Standard deviation of a fixed start: variance 0.5."""
@@ -109,18 +106,6 @@ def start_temperature(config: S2acConfig, alpha: Array | float) -> Array:
     """α₀, at which an annealed start is learned."""
     assert config.start_alpha is not None
     return jnp.maximum(config.start_alpha, config.start_ratio * alpha)
-
-
-def annealing(config: S2acConfig, alpha: Array | float) -> Array | None:
-    """The contraction c of each step that takes a start at temperature α₀ to α in L steps.
-
-    In a mode where Q is quadratic the policy's standard deviation is proportional to √α, and a step contracts it by 1 − c, so
-    (1 − c)^L = √(α/α₀). A start learned at the policy's own temperature sees one mode where α is small, since the
-    loss of all others costs only α log 3; at α₀ it holds them all, and the steps carry each particle to the mode next to it.
-    """
-    if config.start_alpha is None:
-        return None
-    return 1 - (alpha / start_temperature(config, alpha)) ** (0.5 / max(config.num_steps, 1))
 
 
 def make_sampler(config: S2acConfig, alpha: Array | float = 1.0) -> Sampler:
@@ -136,7 +121,6 @@ def make_sampler(config: S2acConfig, alpha: Array | float = 1.0) -> Sampler:
         config.max_jacobian_norm,
         config.num_particles if tracer else None,
         config.differentiate_score,
-        annealing(config, alpha),
     )
 
 
@@ -176,9 +160,8 @@ def make_svgd_actor(spec: EnvSpec, config: S2acConfig) -> Actor:
         if config.start_alpha is not None:
             value = jax.vmap(lambda u: q(box.squash(u)))(particles)
             squash = jax.vmap(box.log_det)(particles)
-            loss = config.start_weight * jnp.mean(start_temperature(config, alpha) * (log_density - squash) - value)
-            if not config.through:
-                particles, log_density = jax.lax.stop_gradient((particles, log_density))
+            loss = jnp.mean(start_temperature(config, alpha) * (log_density - squash) - value)
+            particles, log_density = jax.lax.stop_gradient((particles, log_density))
         metrics = {"entropy_start": -jnp.mean(log_density)}
         if config.num_steps:
             sampler = make_sampler(config, alpha)
@@ -200,24 +183,50 @@ def make_svgd_actor(spec: EnvSpec, config: S2acConfig) -> Actor:
     def init(key: Key) -> Params:
         return init_gaussian(key, spec, config) if config.start == "learned" else ()
 
-    def explore(key: Key, params: Params, observation: Array, action: Array) -> Array:
-        key_share, key_start = jax.random.split(key)
-        other = box.squash(start_of(params, observation).sample(key_start, 1)[0])
-        return jnp.where(jax.random.uniform(key_share) < config.start_share, other, action)
+    modes = None if config.mode_alpha is None else make_modes(config, config.mode_alpha, box, start_of)
+    return Actor(init, sample, mean_action, score_dtype(config), config.resample, modes)
 
-    return Actor(
-        init, sample, mean_action, score_dtype(config), config.resample, explore if config.start_share else None
-    )
+
+def make_modes(config: S2acConfig, mode_alpha: float, box: Box, start_of: Callable[[Params, Array], Gaussian]) -> Modes:
+    r"""Choose a mode at a temperature τ ≥ α, and the place in it at α.
+
+    exp(Q/α) weighs two modes by exp(ΔQ/α). So at a small α a critic that is wrong by α between two equally good ways to act decides
+    that one of them is never taken, and what is never taken is never corrected. Between modes that are worse by many α this
+    freedom costs much, between equally good ones it gains at most α log (number of modes). Hence
+
+        mode     one of the start's particles, by exp(Q/τ)/π, with τ = max(α, mode_alpha), and in training τ = α₀
+        place    by exp(Q/α)/q among as many fresh particles of q = N(mode, σ_θ² τ'/α₀), with τ' = max(α, mode_alpha)
+
+    where σ_θ, learned at α₀, is scaled as the width of a mode in which Q is quadratic, which goes with the root of the temperature.
+    With mode_alpha = α the second choice changes nothing but noise, and is left out. The critic's target stays α log mean w: it is off-policy, and
+    exceeds what this policy is worth by α KL of the two choices between modes.
+    """
+    if config.start_alpha is None or not config.resample:
+        raise InvalidArgument(f"mode_alpha = {mode_alpha}: needs start_alpha, and resample = True")
+
+    def temperature(alpha: Array, training: bool) -> Array:
+        return start_temperature(config, alpha) if training else jnp.maximum(alpha, mode_alpha)
+
+    def near(key: Key, params: Params, observation: Array, action: Array, alpha: Array) -> ActionSample:
+        scaled = (action - 0.5 * (box.low + box.high)) / box.half_width
+        shrink = jnp.sqrt(temperature(alpha, False) / start_temperature(config, alpha))
+        law = Gaussian(jnp.arctanh(jnp.clip(scaled, -EDGE, EDGE)), start_of(params, observation).std * shrink)
+        points = law.sample(key, config.num_particles)
+        log_density = jax.vmap(law.log_density)(points) - jax.vmap(box.log_det)(points)
+        return ActionSample(jax.vmap(box.squash)(points), log_density, {})
+
+    return Modes(temperature, near)
 
 
 def make_amortized(spec: EnvSpec, config: S2acConfig) -> Auxiliary:
     r"""f_ψ(s, z), a network that imitates the sampler: its outputs u_i move along the Stein direction.
 
     ψ descends −Σ_i v(u_i)ᵀ f_ψ(s, z_i) with v, SVGD's velocity at the outputs themselves, held constant: the gradient of
-    KL(law of f_ψ ‖ p) in the kernel's function space, pulled back to ψ.
+    KL(law of f_ψ ‖ p) in the kernel's function space, pulled back to ψ. The sum over the other outputs alone (`leave-one-out`) is an
+    unbiased estimate of that velocity; with the self term, ∇log p(u_i)/M without its share of repulsion, the law would be too narrow.
     """
     box = box_of(spec)
-    stein = make_svgd(1.0, mean(config.bandwidth_factor), "paper")
+    stein = make_svgd(1.0, mean(config.bandwidth_factor), "leave-one-out")
 
     def output(params: Params, noise: Array, observation: Array) -> Array:
         return mlp(params, jnp.concatenate([observation, noise]), config.activation)

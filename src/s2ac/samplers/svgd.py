@@ -118,7 +118,6 @@ def make_svgd(
     max_jacobian_norm: float | None = None,
     num_references: int | None = None,
     differentiate_score: bool = True,
-    contraction: Any = None,
 ) -> Sampler:
     """An SVGD sampler.
 
@@ -136,9 +135,6 @@ def make_svgd(
         num_references: of the particles given to `init`, the first so many become references (tracers only).
         differentiate_score: whether gradients through the sampler see the score as a function of the
             particles and the target's parameters (second derivatives of the target) or as a constant.
-        contraction: c in (0, 1): the step is also at most c/h, with h the root mean square of the curvatures of
-            log p over dimensions and particles. In a mode of curvature h such a step brings a particle
-            that moves by its own score nearer to the mode by the factor 1 − c. For the forms that know the Hessian.
 
     `info.jacobian_norm` is the largest Frobenius norm of εJ where J is formed (`log-det`, with a bound and `exact`,
     or for few particles), and otherwise an estimate of it from one random probe.
@@ -149,8 +145,6 @@ def make_svgd(
     if max_jacobian_norm is not None:
         check_positive("max_jacobian_norm", max_jacobian_norm)
     kind = FORMS[form]
-    if contraction is not None and not kind.own_hessian:
-        raise InvalidArgument(f"contraction: form {form!r} has no Hessian to take it from")
     if kind.tracer != (num_references is not None):
         raise InvalidArgument(
             f"num_references = {num_references!r}: "
@@ -195,10 +189,6 @@ def make_svgd(
         norm = jax.lax.stop_gradient(motion.norm)
         epsilon = jnp.asarray(step_size, particles.dtype)
         bounded = jnp.zeros((), bool)
-        if contraction is not None:
-            assert curvature is not None
-            mean_square = jnp.mean(curvature.norm[:num_sources] ** 2) / particles.shape[1]
-            epsilon = jnp.minimum(epsilon, contraction / jax.lax.stop_gradient(jnp.sqrt(mean_square)))
         if max_jacobian_norm is not None:
             largest = jnp.max(norm[:num_sources])
             if curvature is not None:

@@ -14,6 +14,7 @@ from s2ac.studies.statistics import Estimate
 
 Record = dict[str, Any]
 Item = TypeVar("Item")
+Verdict = Literal["holds", "does not hold", "not tested"]
 
 
 class Claim(NamedTuple):
@@ -24,7 +25,7 @@ class Claim(NamedTuple):
     place: str  # where the paper makes it
     measured: str
     interval: list[float] | None  # 95 %, of the number that `measured` leads with
-    verdict: Literal["holds", "does not hold", "not tested"]
+    verdict: Verdict
     how: str  # how the verdict was computed
 
 

@@ -1,7 +1,8 @@
-"""The multigoal study: six systems at four temperatures, each judged by the exact optimum.
+"""The multigoal study: eight systems at four temperatures, each judged by the exact optimum.
 
 A record is one agent (system, α, seed) or one optimum (α). Agents of one system are one compiled run, with seeds and
-temperatures as an axis. Drawing and deciding need the records alone.
+temperatures as an axis. The learning rate falls linearly to a tenth, for every system alike. Drawing and deciding need the records
+alone.
 """
 
 from collections.abc import Callable, Iterator
@@ -15,10 +16,12 @@ import numpy as np
 
 from s2ac.algorithms import ALGORITHMS
 from s2ac.algorithms.base import Algorithm
+from s2ac.algorithms.s2ac import S2acConfig
 from s2ac.algorithms.sac import gaussian_of
 from s2ac.envs.multigoal import STATES, WALL, MultigoalConfig, make_multigoal
 from s2ac.envs.multigoal_exact import Solution, action_law, goal_shares, rollout, solve, value_at
-from s2ac.studies.base import Record
+from s2ac.presets import fields_of
+from s2ac.studies.base import Record, progress
 from s2ac.studies.multigoal_scores import action_entropy, score_policy
 from s2ac.training.device import Episodes, LoopConfig, evaluate, init_loop, train_chunk, warm_up
 from s2ac.types import Array, Key
@@ -44,18 +47,24 @@ SYSTEMS: dict[str, tuple[str, dict[str, Any]]] = {
     "SQL": ("sql", {}),
     "SAC-NF": ("sac-nf", {}),
 }
-FEW_STEPS: dict[str, tuple[str, dict[str, Any]]] = {
+EXTRAS: dict[str, tuple[str, dict[str, Any]]] = {
     "S²AC(φ), L = 3": ("s2ac-phi", {"form": "leave-one-out", "num_steps": 3}),
+    "S²AC(φ,θ) as printed": (
+        "s2ac",
+        {**vars(S2acConfig()), **fields_of("paper", "algorithm", S2acConfig()), "num_steps": 3},
+    ),
 }
-"""For the claim about how many steps a learned start saves; in no figure."""
+"""For the claim about how many steps a learned start saves, and for comparison with the default form; in the table alone."""
 
 MAP = np.linspace(-6, 6, 13)
 """The entropy maps' grid, along each axis."""
 
-SHOWN = 24  # trajectories kept in a record
+SHOWN = 24  # trajectories kept in a record,
+SHOWN_SEED = 0  # of this seed
+CHUNK = 500  # rounds of one call
 TRENDS = 10  # times in training at which the start is looked at
 MODE = 0.02  # a goal counts as kept by an agent that ends there in more of its episodes than this
-SIZES = {"hidden": (128, 128), "learning_rate": 1e-3, "target_rate": 0.01, "activation": "elu"}
+DECAY = 0.1  # the last learning rate over the first
 
 
 class Scale(NamedTuple):
@@ -67,13 +76,13 @@ class Scale(NamedTuple):
     episodes: int
     states: int  # at which the true action law is estimated
     actions: int  # drawn at each
-    sizes: dict[str, Any]
+    sizes: dict[str, Any]  # other than the default preset's
 
 
 SCALES = {
-    "smoke": Scale(1, 20, 1 / 8, 16, 4, 64, {**SIZES, "hidden": (8, 8), "num_particles": 3}),
-    "quick": Scale(2, 1_000, 1 / 16, 50, 8, 256, {**SIZES, "hidden": (32, 32), "num_particles": 4}),
-    "paper": Scale(20, 20_000, 1 / 32, 400, 64, 1024, SIZES),
+    "smoke": Scale(1, 20, 1 / 8, 16, 4, 64, {"hidden": (8, 8), "num_particles": 3}),
+    "quick": Scale(2, 1_000, 1 / 16, 50, 8, 256, {"hidden": (32, 32), "num_particles": 4}),
+    "paper": Scale(20, 20_000, 1 / 32, 400, 64, 1024, {}),
 }
 
 
@@ -81,16 +90,22 @@ class Experiment(NamedTuple):
     """A part of the study that is run, or found in the records of an interrupted one."""
 
     name: str
+    records: int  # that it makes
     make: Callable[[], list[Record]]
 
 
-def experiments(scale: Scale, rewards: str = "released") -> Iterator[Experiment]:
-    """The optima first, then the systems."""
+def experiments(
+    scale: Scale, rewards: str = "released", systems: tuple[str, ...] = (), seeds: range | None = None
+) -> Iterator[Experiment]:
+    """The optima first, then the systems, or those named; all seeds, or those given."""
     preset = REWARDS[rewards]
+    seeds = seeds or range(scale.seeds)
     for alpha in ALPHAS:
-        yield Experiment(f"optimum, α = {alpha:g}", partial(run_optimum, preset, alpha, scale))
-    for system, what in {**SYSTEMS, **FEW_STEPS}.items():
-        yield Experiment(system, partial(run_system, system, *what, preset, scale))
+        yield Experiment(f"optimum, α = {alpha:g}", 1, partial(run_optimum, preset, alpha, scale))
+    for system, what in {**SYSTEMS, **EXTRAS}.items():
+        if not systems or system in systems:
+            make = partial(run_system, system, *what, preset, scale, seeds)
+            yield Experiment(system, len(ALPHAS) * len(seeds), make)
 
 
 def run_optimum(preset: Rewards, alpha: float, scale: Scale) -> list[Record]:
@@ -118,21 +133,31 @@ def run_optimum(preset: Rewards, alpha: float, scale: Scale) -> list[Record]:
     ]
 
 
-def run_system(system: str, algo: str, overrides: dict[str, Any], preset: Rewards, scale: Scale) -> list[Record]:
+def settings_of(algo: str, overrides: dict[str, Any], preset: Rewards, scale: Scale) -> Any:
+    """A system's config: the default preset's, but for what the system, the rewards and the scale say."""
+    entry = ALGORITHMS[algo]
+    usual = fields_of("default", "algorithm", entry.config, "multigoal")
+    sizes = {name: usual[name] for name in ("hidden", "activation", "learning_rate", "target_rate")}
+    given = {**usual, **overrides, **sizes, **scale.sizes, "discount": preset.discount}
+    return replace(entry.config, **{name: value for name, value in given.items() if name in vars(entry.config)})
+
+
+def run_system(
+    system: str, algo: str, overrides: dict[str, Any], preset: Rewards, scale: Scale, seeds: range
+) -> list[Record]:
     """Train every seed at every temperature in one compiled run, and judge each agent."""
     entry = ALGORITHMS[algo]
-    known = set(vars(entry.config))
-    settings = {**scale.sizes, "discount": preset.discount, **overrides}
-    base = replace(entry.config, **{name: value for name, value in settings.items() if name in known})
+    base = settings_of(algo, overrides, preset, scale)
     config = MultigoalConfig(goal_reward=preset.goal_reward)
     env = make_multigoal(config)
     walled = make_multigoal(replace(config, wall=WALL))
     loop_config = LoopConfig(num_envs=4, batch_size=100, capacity=50_000, warmup_steps=1_000)
-    alphas = jnp.repeat(jnp.array(ALPHAS), scale.seeds)
-    keys = jax.vmap(jax.random.key)(jnp.tile(jnp.arange(scale.seeds), len(ALPHAS)))
+    alphas = jnp.repeat(jnp.array(ALPHAS), len(seeds))
+    keys = jax.vmap(jax.random.key)(jnp.tile(jnp.array(seeds), len(ALPHAS)))
 
-    def algorithm(alpha: Array) -> Algorithm:
-        return entry.make(env.spec, replace(base, alpha=alpha))
+    def algorithm(alpha: Array, done: Array | float = 0.0) -> Algorithm:
+        rate = base.learning_rate * (1 - (1 - DECAY) * done)
+        return entry.make(env.spec, replace(base, alpha=alpha, learning_rate=rate))
 
     probes = jnp.array(list(STATES.values()))
     has_start = algo in ("s2ac", "s2ac-amortized", "sac")
@@ -142,18 +167,26 @@ def run_system(system: str, algo: str, overrides: dict[str, Any], preset: Reward
         laws = jax.vmap(lambda o: gaussian_of(state.actor, o, base))(probes)
         return jnp.concatenate([laws.mean, laws.std], axis=1)
 
-    def train(key: Key, alpha: Array) -> tuple[Any, Any, Any]:
+    def begin(key: Key, alpha: Array) -> Any:
         made = algorithm(alpha)
-        loop = warm_up(key, init_loop(key, made, env, loop_config), made, env, loop_config)
+        return warm_up(key, init_loop(key, made, env, loop_config), made, env, loop_config)
 
-        def chunk(loop: Any, _: None) -> tuple[Any, Any]:
-            loop, metrics = train_chunk(key, loop, made, env, loop_config, scale.rounds // TRENDS)
-            return loop, (metrics, start_of(loop.algorithm) if has_start else ())
+    length = min(CHUNK, scale.rounds)
 
-        loop, (metrics, starts) = jax.lax.scan(chunk, loop, length=TRENDS)
-        return loop.algorithm, jax.tree.map(lambda leaf: leaf[-1], metrics), starts
+    def chunk(key: Key, alpha: Array, loop: Any, done: Array) -> tuple[Any, Any, Any]:
+        loop, metrics = train_chunk(key, loop, algorithm(alpha, done), env, loop_config, length)
+        return loop, metrics, start_of(loop.algorithm) if has_start else ()
 
-    states, metrics, starts = jax.jit(jax.vmap(train))(keys, alphas)
+    advance = jax.jit(jax.vmap(chunk, (0, 0, 0, None)), donate_argnums=2)
+    loop = jax.jit(jax.vmap(begin))(keys, alphas)
+    chunks = scale.rounds // length
+    trend: list[Any] = []
+    for index in progress(range(chunks), system, chunks):
+        loop, metrics, starts = advance(keys, alphas, loop, jnp.float32(index / chunks))
+        jax.block_until_ready(loop)  # so that the progress is true
+        if has_start and (index + 1) * TRENDS // chunks > index * TRENDS // chunks:
+            trend.append(jax.device_get(starts))
+    states = loop.algorithm
     values = jnp.stack([solve(config, a, preset.discount, scale.spacing, False).value for a in ALPHAS])
 
     def judge(key: Key, alpha: Array, value: Array, state: Any) -> dict[str, Any]:
@@ -189,23 +222,34 @@ def run_system(system: str, algo: str, overrides: dict[str, Any], preset: Reward
         found["smoothness"] = smoothness(made, state, probes)
         return found
 
-    each = (keys, alphas, jnp.repeat(values, scale.seeds, axis=0), states)
-    judged = jax.device_get(jax.jit(lambda xs: jax.lax.map(lambda x: judge(*x), xs))(each))
+    each = (keys, alphas, jnp.repeat(values, len(seeds), axis=0), states)
+    judged = jax.device_get(jax.jit(lambda xs: jax.lax.map(lambda x: judge(*x), xs, batch_size=4))(each))
     if has_start:
-        judged |= {"trend": jax.device_get(starts), "start": jax.device_get(starts)[:, -1]}
-    metrics = jax.device_get(metrics)
-    return [
-        {
-            "name": system,
-            "kind": "agent",
-            "system": system,
-            "alpha": ALPHAS[i // scale.seeds],
-            "seed": i % scale.seeds,
-            "own_entropy": float(metrics["entropy"][i]) if "entropy" in metrics else None,
-            **jax.tree.map(lambda leaf, i=i: np.asarray(leaf[i], np.float64).round(4).tolist(), judged),
-        }
-        for i in range(len(alphas))
-    ]
+        judged |= {"trend": np.stack(trend, axis=1), "start": trend[-1]}
+    own = jax.device_get(metrics.get("entropy"))
+    records: list[Record] = []
+    for i in range(len(alphas)):
+        found = jax.tree.map(lambda leaf, i=i: np.asarray(leaf[i], np.float64).round(4).tolist(), judged)
+        seed = seeds[i % len(seeds)]
+        if seed != SHOWN_SEED:
+            found.pop("clouds")
+            for rule in ("sample", "amortized"):
+                for paths in ("paths", "wall_paths"):
+                    found.get(rule, {}).pop(paths, None)
+        records.append(
+            {
+                "name": system,
+                "kind": "agent",
+                "system": system,
+                "alpha": ALPHAS[i // len(seeds)],
+                "seed": seed,
+                "rounds": (index + 1) * length,
+                "device": f"{jax.devices()[0].device_kind}, jax {jax.__version__}",
+                "own_entropy": None if own is None else float(own[i]),
+                **found,
+            }
+        )
+    return records
 
 
 def map_points() -> Array:

@@ -80,6 +80,7 @@ def _paths(records: list[Record], have: list[str], field: str, wall: tuple | Non
     from s2ac.studies.multigoal import ALPHAS
     from s2ac.studies.multigoal_claims import agents, optimum
 
+    have = [system for system in have if field in agents(records, system, ALPHAS[0])[0]["sample"]]
     rows = have if wall else ["optimum", *have]
     figure, axes = plt.subplots(len(rows), len(ALPHAS), figsize=(2.1 * len(ALPHAS), 2.15 * len(rows)), squeeze=False)
     for panels, row in zip(axes, rows, strict=True):
@@ -236,7 +237,7 @@ def _landscapes(records: list[Record]) -> plt.Figure:
             panel.contourf(
                 *np.meshgrid(*[np.linspace(-1, 1, size)] * 2, indexing="ij"), q.reshape(size, size), 14, cmap="Blues"
             )
-            if found:
+            if found and "clouds" in found[0]:
                 panel.plot(*np.array(found[0]["clouds"][index]).T, ".", color="#cc3311", markersize=2)
             panel.set(xticks=(), yticks=(), xlim=(-1, 1), ylim=(-1, 1), aspect="equal")
             if alpha == ALPHAS[0]:

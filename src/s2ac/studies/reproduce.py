@@ -1,12 +1,13 @@
 """Run a study from start to end: records, claims, figures, and a line for each claim."""
 
+from collections import Counter
 from pathlib import Path
 
 import jax
 
 import s2ac
 from s2ac.checks import Diverged, InvalidArgument, check_name
-from s2ac.studies.base import Claim, RecordFile, open_output, progress, read_records, write_json
+from s2ac.studies.base import Claim, Record, RecordFile, open_output, progress, read_records, write_json
 
 
 def reproduce_entropy(scale: str, out: str, from_results: str | None = None) -> Path:
@@ -46,32 +47,66 @@ def reproduce_entropy(scale: str, out: str, from_results: str | None = None) -> 
     return directory
 
 
-def reproduce_multigoal(scale: str, out: str, from_results: str | None = None, rewards: str = "released") -> Path:
-    """The multigoal study; an interrupted one goes on where it stopped."""
+def reproduce_multigoal(
+    scale: str,
+    out: str,
+    from_results: str | None = None,
+    rewards: str = "released",
+    systems: tuple[str, ...] = (),
+    seeds: tuple[int, int] | None = None,
+    merge: tuple[str, ...] = (),
+) -> Path:
+    """The multigoal study; an interrupted one goes on where it stopped, and parts that ran elsewhere can be merged."""
     from s2ac.studies import multigoal
-    from s2ac.studies.multigoal_claims import decide
+    from s2ac.studies.multigoal_claims import decide, table
     from s2ac.studies.multigoal_figures import draw
 
     check_name("scale", scale, multigoal.SCALES)
     check_name("rewards", rewards, multigoal.REWARDS)
+    for system in systems:
+        check_name("systems", system, (*multigoal.SYSTEMS, *multigoal.EXTRAS))
+    which = seed_range(seeds)
     directory = open_output(out)
     command = f"s2ac reproduce multigoal --scale {scale} --rewards {rewards}"
     if from_results is not None:
         records = read_records(Path(from_results) / "records.jsonl", command)
     else:
         file = RecordFile(directory / "records.jsonl", resume=True)
-        done = {record["name"] for record in file.records}
-        left = [e for e in multigoal.experiments(multigoal.SCALES[scale], rewards) if e.name not in done]
+        for other in merge:
+            known = {_identity(record) for record in file.records}
+            more = read_records(Path(other) / "records.jsonl", command)
+            file.add([record for record in more if _identity(record) not in known])
+        wanted = multigoal.experiments(multigoal.SCALES[scale], rewards, systems, which)
+        done = Counter(
+            record["name"] for record in file.records if which is None or record.get("seed", which[0]) in which
+        )
+        left = [e for e in wanted if done[e.name] < e.records]
         for experiment in progress(left, "multigoal study", len(left)):
             file.add(experiment.make())
         records = file.records
     claims = decide(records)
     if from_results is None:
-        write_claims(directory, claims, command)
+        devices = sorted({record["device"] for record in records if "device" in record})
+        short = any(r["rounds"] < multigoal.SCALES[scale].rounds for r in records if r["kind"] == "agent")
+        write_claims(directory, claims, command + " (stopped early, see table.md)" * short, ", ".join(devices))
+    (directory / "table.md").write_text(table(records), encoding="utf-8")
     figures = draw(records, directory)
     tell(claims)
-    print("figures:", *(str(path) for path in figures), sep="\n  ")
+    print(f"table: {directory / 'table.md'}\nfigures:", *(str(path) for path in figures), sep="\n  ")
     return directory
+
+
+def _identity(record: Record) -> tuple[str, float, int | None]:
+    return record["name"], record["alpha"], record.get("seed")
+
+
+def seed_range(seeds: tuple[int, int] | None) -> range | None:
+    """First and last seed, as a range."""
+    if seeds is None:
+        return None
+    if not 0 <= seeds[0] <= seeds[1]:
+        raise InvalidArgument(f"seeds = {seeds}: must be the first and the last, such as 0 4")
+    return range(seeds[0], seeds[1] + 1)
 
 
 def reproduce_mujoco(
@@ -97,8 +132,7 @@ def reproduce_mujoco(
     for names, name, known in ((tasks, "tasks", mujoco.TASKS), (systems, "systems", tuple(mujoco.SYSTEMS))):
         for value in names:
             check_name(name, value, known)
-    if seeds and not 0 <= seeds[0] <= seeds[1]:
-        raise InvalidArgument(f"seeds = {seeds}: must be the first and the last, such as 0 4")
+    which = seed_range(seeds)
     size = mujoco.SCALES[scale]
     directory = open_output(out)
     command = f"s2ac reproduce mujoco --scale {scale} --protocol {protocol} --version {version}"
@@ -107,7 +141,6 @@ def reproduce_mujoco(
         sources = [from_results, *merge]
     else:
         asked = mujoco.protocol_of(size, protocol)
-        which = range(seeds[0], seeds[1] + 1) if seeds else None
         todo = mujoco.jobs(size, asked, tasks or size.tasks, systems or size.systems, version, which, workers)
         done = mujoco.campaign(directory, todo, command)
         sources = [str(directory), *merge]
@@ -148,12 +181,12 @@ def reproduce_runtime(out: str, tasks: tuple[str, ...] = (), from_results: str |
     return directory
 
 
-def write_claims(directory: Path, claims: list[Claim], command: str) -> None:
-    """claims.json, with what made it."""
+def write_claims(directory: Path, claims: list[Claim], command: str, device: str = "") -> None:
+    """claims.json, with what made it; `device`, if the records come from another one."""
     about = {
         "version": s2ac.__version__,
         "jax": jax.__version__,
-        "device": jax.devices()[0].device_kind,
+        "device": device or jax.devices()[0].device_kind,
         "command": command,
     }
     write_json(directory / "claims.json", {"about": about, "claims": [claim._asdict() for claim in claims]})

@@ -75,6 +75,13 @@ def test_systems_that_were_not_trained_alike_are_not_compared():
     assert found[6] == found[11] == "holds"
 
 
+def test_systems_are_compared_by_the_seeds_they_share():
+    records = [r for r in made_up() if r.get("system") != "S²AC(φ), L = 3" or r["seed"] > 0]
+    found = verdicts(records)
+    assert found[11] == "not tested"  # four seeds of five
+    assert found[4] == found[6] == "holds"
+
+
 def test_parts_that_ran_elsewhere_are_merged(tmp_path, capsys, monkeypatch):
     """By seeds; a record that is there twice counts once, and nothing is run again. The figures are another test's."""
     monkeypatch.setattr("s2ac.studies.multigoal_figures.draw", lambda *_: [])

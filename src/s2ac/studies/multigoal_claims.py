@@ -61,17 +61,17 @@ def rounds(records: list[Record], system: str) -> int:
 
 
 def decide(records: list[Record]) -> list[Claim]:
-    """Every claim, in order. Claims whose systems are missing, or were not trained alike, are not tested, and few seeds decide
+    """Every claim, in order, each by the seeds that all its systems have. Claims whose systems are missing, or were not trained alike, are not tested, and few seeds decide
     nothing."""
-    have = {r.get("system") for r in records}
-    seeds = len({r.get("seed") for r in records if r["kind"] == "agent"})
     made: list[Claim] = []
     for number, (text, place, needs, judge) in CLAIMS.items():
-        if not set(needs) <= have:
+        shared = set.intersection(*({r["seed"] for r in records if r.get("system") == s} for s in needs))
+        seeds = len(shared)
+        if not shared:
             why = "its systems are not in the records"
             made.append(Claim(number, text, place, "–", None, "not tested", why))
         else:
-            holds, measured, estimate, how = judge(records)
+            holds, measured, estimate, how = judge([r for r in records if r.get("seed", min(shared)) in shared])
             bounds = interval(estimate) if estimate and seeds > 1 else None
             word: Verdict = verdict(holds)
             if len({rounds(records, system) for system in needs}) > 1:

@@ -11,13 +11,13 @@ from s2ac.algorithms import ALGORITHMS
 from s2ac.algorithms.ddpg import DdpgConfig, make_ddpg
 from s2ac.algorithms.maxent import critic_loss, min_value, td_target
 from s2ac.algorithms.ppo import advantages, clipped_objective
-from s2ac.algorithms.s2ac import S2acConfig, make_s2ac, make_svgd_actor, policy_target
+from s2ac.algorithms.s2ac import S2acConfig, make_amortized, make_s2ac, make_svgd_actor, policy_target
 from s2ac.algorithms.sac import SacConfig, box_of, make_sac
 from s2ac.algorithms.sac_nf import SacNfConfig, make_sac_nf
 from s2ac.algorithms.sql import soft_value
 from s2ac.checks import InvalidArgument
 from s2ac.flows import FLOWS
-from s2ac.networks import Critic, critic_value, init_critic, mlp, observe, soft_update
+from s2ac.networks import Critic, Layer, critic_value, init_critic, mlp, observe, soft_update
 from s2ac.types import EnvSpec, Transition
 
 SPEC = EnvSpec(3, (-1.0, 0.0), (3.0, 0.5))
@@ -240,3 +240,23 @@ def test_unknown_names_are_refused():
         make_s2ac(SPEC, S2acConfig(form="tracr"))
     with pytest.raises(InvalidArgument, match="start = 'random'"):
         make_s2ac(SPEC, S2acConfig(start="random"))
+
+
+def test_the_amortised_network_rests_where_its_law_is_the_targets():
+    """Outputs that are drawn from the target have no velocity on average, so the loss is 0; with the self term it would be D/M = 0.2."""
+    box = box_of(SPEC)
+    config = S2acConfig(hidden=(2 * SPEC.action_size,), activation="relu", num_particles=10, amortized=True)
+    amortized = make_amortized(SPEC, config)
+    eye, none = jnp.eye(SPEC.action_size), jnp.zeros((SPEC.observation_size, 2 * SPEC.action_size))
+    into = jnp.concatenate([none, jnp.concatenate([eye, -eye], axis=1)])
+    identity = (Layer(into, jnp.zeros(into.shape[1])), Layer(jnp.concatenate([eye, -eye]), jnp.zeros(SPEC.action_size)))
+    alpha = jnp.float32(0.3)
+
+    def q(action):  # whose target before the squash is a standard normal law, as the noise is
+        point = jnp.arctanh((action - 0.5 * (box.low + box.high)) / box.half_width)
+        return alpha * (-0.5 * jnp.sum(point**2) - box.log_det(point))
+
+    one = lambda key: amortized.loss(identity, key, jnp.zeros(SPEC.observation_size), q, alpha)  # noqa: E731
+    losses = np.asarray(jax.jit(jax.vmap(one))(jax.random.split(jax.random.key(0), 4000)))
+    assert abs(losses.mean()) < 4 * losses.std() / 4000**0.5
+    assert 4 * losses.std() / 4000**0.5 < 0.03

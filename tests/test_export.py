@@ -19,7 +19,8 @@ from s2ac.agent import Agent
 from s2ac.algorithms import ALGORITHMS
 from s2ac.checks import InvalidArgument
 from s2ac.cli import main
-from s2ac.export import check_outputs, export, load_onnx, load_weights, policy_of
+from s2ac.export import check_outputs, export, load_onnx, policy_of
+from s2ac.export_weights import load_weights
 from s2ac.noise import Unexportable, noise_of, with_noise
 from s2ac.types import EnvSpec
 

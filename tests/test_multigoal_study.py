@@ -35,7 +35,7 @@ def made_up(single_mode=("SAC", "SAC-NF"), amortized_loss=0.01):
                 noise = 0.001 * generator.standard_normal()
                 left = 0.0 if system == "SQL" else 0.02 * level
                 shares = ONE if system in single_mode and alpha <= 1 else [0.32 - left, 0.34 + left, 0.34, 0.0]
-                rule = {"gap": noise + (2.0 if system in EXTRAS else 1.0), "objective": -81.0 + noise, "shares": shares, "paths": [path], "wall_paths": [path],
+                rule = {"gap": noise + (2.0 if system in EXTRAS else 1.0), "objective": -81.0 + noise, "shares": shares,
                         "wall_reached": 0.2 * level + 0.1 + noise, "wall_hits": 0.5, "wall_shares": [0.2 * level, 0.1 + noise, 0.0]}  # fmt: skip
                 start = [[0.3 + noise, 0, 0.5 - 0.05 * state, 0.5 - 0.05 * state] for state in range(6)]
                 records.append({
@@ -43,7 +43,7 @@ def made_up(single_mode=("SAC", "SAC-NF"), amortized_loss=0.01):
                     "amortized": {**rule, "objective": -81.0 * (1 + amortized_loss) + noise},
                     "clouds": np.zeros((6, 4, 2)).tolist(), "entropy_map": (entropy_map + noise).tolist(),
                     "smoothness": [10 - level + noise, 5 - level + noise],
-                    "start": start, "trend": [start] * 3,
+                    "trend": [start] * 3, "paths": [path], "wall_paths": [path],
                 })  # fmt: skip
     return records
 

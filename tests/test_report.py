@@ -557,10 +557,18 @@ def test_watch_answers_local_names_and_known_paths_only(served):
     assert "<" not in ask(server, "/<script>")[1]
 
 
+WATCH = """
+import signal, sys
+from s2ac.cli import main
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job inherits that it is ignored
+sys.exit(main(sys.argv[1:]))
+"""
+
+
 def test_watch_prints_its_address_and_ends_cleanly(tmp_path):
     run = make_run(tmp_path / "run", records=2)
     process = subprocess.Popen(
-        [sys.executable, "-m", "s2ac.cli", "watch", str(run)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        [sys.executable, "-c", WATCH, "watch", str(run)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
     try:
         line = process.stdout.readline()

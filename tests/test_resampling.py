@@ -80,19 +80,19 @@ def test_both_losses_are_of_the_resampled_policy():
 
 def test_modes_are_chosen_at_their_own_temperature_and_places_at_alpha():
     """Two modes of Q, one better by 4 α: at α it is taken 98 % of the time, at τ = 8 α 62 %, in training (at the start's temperature) still
-    less; the spread within each is α's. With τ below α nothing changes."""
-    alpha, width, centre = 0.05, 0.03, 0.5
+    less; the spread within each is α's. With τ below α nothing changes. The start is 1.6 times denser at the worse mode
+    and fresh particles are barely wider than a mode, so with either density's sign flipped, or left out, this fails."""
+    alpha, width, centres = 0.05, 0.04, jnp.array([-0.3, 0.5])
 
-    def q(action):  # modes of standard deviation `width` at α, at ±centre
-        peaks = -0.5 * ((action[0] - jnp.array([-centre, centre])) / width) ** 2 + jnp.array([0.0, 4.0])
-        return alpha * jnp.max(peaks)
+    def q(action):  # modes of standard deviation `width` at α
+        return alpha * jnp.max(-0.5 * ((action[0] - centres) / width) ** 2 + jnp.array([0.0, 4.0]))
 
-    config = replace(CONFIG, num_particles=400, num_steps=0, resample=True, min_std=0.7, max_std=0.7001)
+    config = replace(CONFIG, num_particles=400, num_steps=0, resample=True, min_std=0.4, max_std=0.4001)
     observation = jnp.zeros(2)
 
     def played(rule, mode_alpha):
         spec = replace(config, alpha=alpha, start_alpha=100 * alpha, mode_alpha=mode_alpha)
-        with pytest.MonkeyPatch.context() as patch:
+        with pytest.MonkeyPatch.context() as patch:  # a critic whose exp(Q/α) is known
             patch.setattr("s2ac.algorithms.maxent.min_value", lambda *_: q)
             patch.setattr("s2ac.algorithms.maxent.energy_of", lambda *_: q)
             algorithm = make_s2ac(SPEC, spec)
@@ -104,14 +104,15 @@ def test_modes_are_chosen_at_their_own_temperature_and_places_at_alpha():
     energy = np.asarray(jax.vmap(q)(jnp.asarray(grid[:, None], jnp.float32)), np.float64)
     for mode_alpha, hot in ((8 * alpha, 8), (alpha / 2, 1)):
         actions = played("sample", mode_alpha)
-        better, mass = actions > 0, np.exp(energy / (hot * alpha))
-        assert abs(better.mean() - mass[grid > 0].sum() / mass.sum()) < 4 * (0.25 / 4000) ** 0.5
+        better, mass = actions > 0.1, np.exp(energy / (hot * alpha))
+        share = mass[grid > 0.1].sum() / mass.sum()
+        assert abs(better.mean() - share) < 0.03
         if hot == 8:
             assert better.mean() < 0.66
-            for side in (actions[better], actions[~better]):
-                assert abs(abs(side).mean() - centre) < 0.005
+            for side, centre in ((actions[better], 0.5), (actions[~better], -0.3)):
+                assert abs(side.mean() - centre) < 0.01
                 assert abs(side.std() - width) < 0.005
-    assert (played("explore", 8 * alpha) > 0).mean() < 0.58
+    assert (played("explore", 8 * alpha) > 0.1).mean() < 0.58
 
 
 def test_modes_need_a_wide_start_and_weights():

@@ -32,5 +32,5 @@ ALGORITHMS: dict[str, Entry] = {
     "sac-nf": Entry(make_sac_nf, SacNfConfig()),
     "sql": Entry(make_sql, SqlConfig()),
     "ddpg": Entry(make_ddpg, DdpgConfig()),
-    "ppo": Entry(make_ppo, PpoConfig(), {"horizon": 512, "overlap": False}),
+    "ppo": Entry(make_ppo, PpoConfig(), {"num_envs": 4, "horizon": 512, "num_updates": 1, "overlap": False}),
 }

@@ -139,7 +139,7 @@ def with_protocol(settings: Settings, system: str, protocol: Protocol) -> Settin
     chunk = min(5_000, protocol.every)
     run = replace(
         settings.run, evaluate_every=protocol.every, episodes=protocol.episodes, select=rules, log_every=chunk,
-        checkpoint_every=max(protocol.every, 10_000),
+        checkpoint_every=max(protocol.every, settings.run.checkpoint_every),
     )  # fmt: skip
     return settings._replace(run=run)
 

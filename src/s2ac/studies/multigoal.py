@@ -20,13 +20,18 @@ from s2ac.algorithms.s2ac import S2acConfig
 from s2ac.algorithms.sac import gaussian_of
 from s2ac.envs.multigoal import STATES, WALL, MultigoalConfig, make_multigoal
 from s2ac.envs.multigoal_exact import Solution, action_law, goal_shares, rollout, solve, value_at
-from s2ac.presets import fields_of
+from s2ac.presets import fields_of, preset_of
 from s2ac.studies.base import Record, progress
 from s2ac.studies.multigoal_scores import action_entropy, score_policy
 from s2ac.training.device import Episodes, LoopConfig, evaluate, init_loop, train_chunk, warm_up
 from s2ac.types import Array, Key
 
 ALPHAS = (0.2, 1.0, 10.0, 20.0)
+PROBES = np.array(list(STATES.values()))
+"""The six states at which policies are looked at."""
+
+Make = Callable[..., Algorithm]
+"""The algorithm at a temperature, its learning rate multiplied by a factor."""
 
 
 class Rewards(NamedTuple):
@@ -59,8 +64,13 @@ EXTRAS: dict[str, tuple[str, dict[str, Any]]] = {
 MAP = np.linspace(-6, 6, 13)
 """The entropy maps' grid, along each axis."""
 
+DETAILED = ("S²AC(φ,θ)", "SAC")
+"""Systems whose start, entropy maps and particles are drawn beside the optimum's."""
+
 SHOWN = 24  # trajectories kept in a record,
-SHOWN_SEED = 0  # of this seed
+CLOUD = 60  # and actions at each of the six states,
+SHOWN_SEED = 0  # of this seed alone:
+PICTURES = ("paths", "wall_paths", "clouds")
 CHUNK = 500  # rounds of one call
 TRENDS = 10  # times in training at which the start is looked at
 MODE = 0.02  # a goal counts as kept by an agent that ends there in more of its episodes than this
@@ -115,7 +125,7 @@ def run_optimum(preset: Rewards, alpha: float, scale: Scale) -> list[Record]:
     played = jax.jit(lambda key: rollout(key, solution, max(scale.episodes, 32), 32))(jax.random.key(0))
     points = map_points()
     entropies = jax.jit(lambda: jax.lax.map(lambda p: action_law(solution, p, 32).entropy, points))()
-    laws = jax.jit(lambda: jax.lax.map(lambda p: action_law(solution, p, 32), jnp.array(list(STATES.values()))))()
+    laws = jax.jit(lambda: jax.lax.map(lambda p: action_law(solution, p, 32), jnp.array(PROBES)))()
     error = float(solution.error)
     return [
         {
@@ -126,9 +136,9 @@ def run_optimum(preset: Rewards, alpha: float, scale: Scale) -> list[Record]:
             "error": error if np.isfinite(error) else None,
             "shares": goal_shares(np.asarray(played.reached), len(config.goals)).round(4).tolist(),
             "objective": float(np.mean(played.objective)),
-            "paths": shown(played.position),
-            "entropy_map": np.asarray(entropies).round(3).tolist(),
-            "landscapes": np.asarray(laws.q).round(2).tolist(),
+            "paths": rounded(played.position[:SHOWN], 3),
+            "entropy_map": rounded(entropies, 3),
+            "landscapes": rounded(laws.q, 2),
         }
     ]
 
@@ -137,9 +147,18 @@ def settings_of(algo: str, overrides: dict[str, Any], preset: Rewards, scale: Sc
     """A system's config: the default preset's, but for what the system, the rewards and the scale say."""
     entry = ALGORITHMS[algo]
     usual = fields_of("default", "algorithm", entry.config, "multigoal")
-    sizes = {name: usual[name] for name in ("hidden", "activation", "learning_rate", "target_rate")}
-    given = {**usual, **overrides, **sizes, **scale.sizes, "discount": preset.discount}
+    shared = preset_of("default", "multigoal")["algorithm"]  # sizes and rates, the same for every system
+    given = {**usual, **overrides, **shared, **scale.sizes, "discount": preset.discount}
     return replace(entry.config, **{name: value for name, value in given.items() if name in vars(entry.config)})
+
+
+class Trained(NamedTuple):
+    """The agents of a system, stacked: temperatures, and in each the seeds."""
+
+    states: Any
+    rounds: int
+    own_entropy: Any  # `[agents]`, as the algorithm reports it, or None
+    trend: Any  # `[agents, TRENDS, 6, 4]`: the start at the six states in the course of training, or None
 
 
 def run_system(
@@ -148,49 +167,90 @@ def run_system(
     """Train every seed at every temperature in one compiled run, and judge each agent."""
     entry = ALGORITHMS[algo]
     base = settings_of(algo, overrides, preset, scale)
-    config = MultigoalConfig(goal_reward=preset.goal_reward)
-    env = make_multigoal(config)
-    walled = make_multigoal(replace(config, wall=WALL))
-    loop_config = LoopConfig(num_envs=4, batch_size=100, capacity=50_000, warmup_steps=1_000)
-    alphas = jnp.repeat(jnp.array(ALPHAS), len(seeds))
+    make: Make = lambda alpha, rate=1.0: entry.make(  # noqa: E731
+        make_multigoal().spec, replace(base, alpha=alpha, learning_rate=base.learning_rate * rate)
+    )
+    start = partial(start_at_probes, base) if system in DETAILED else None
+    trained = train_system(system, make, start, preset, scale, seeds)
+    judged = judge_system(make, trained.states, preset, scale, seeds, system in DETAILED)
+    if trained.trend is not None:
+        judged["trend"] = trained.trend
+    records: list[Record] = []
+    for i in range(len(ALPHAS) * len(seeds)):
+        seed = seeds[i % len(seeds)]
+        kept = {name: found for name, found in judged.items() if seed == SHOWN_SEED or name not in PICTURES}
+        records.append(
+            {
+                "name": system,
+                "kind": "agent",
+                "system": system,
+                "alpha": ALPHAS[i // len(seeds)],
+                "seed": seed,
+                "rounds": trained.rounds,
+                "device": f"{jax.devices()[0].device_kind}, jax {jax.__version__}",
+                "own_entropy": None if trained.own_entropy is None else float(trained.own_entropy[i]),
+                **jax.tree.map(lambda leaf, i=i: rounded(leaf[i], 4), kept),
+            }
+        )
+    return records
+
+
+def axes(seeds: range) -> tuple[Key, Array]:
+    """Key and temperature of each agent."""
     keys = jax.vmap(jax.random.key)(jnp.tile(jnp.array(seeds), len(ALPHAS)))
+    return keys, jnp.repeat(jnp.array(ALPHAS), len(seeds))
 
-    def algorithm(alpha: Array, done: Array | float = 0.0) -> Algorithm:
-        rate = base.learning_rate * (1 - (1 - DECAY) * done)
-        return entry.make(env.spec, replace(base, alpha=alpha, learning_rate=rate))
 
-    probes = jnp.array(list(STATES.values()))
-    has_start = algo in ("s2ac", "s2ac-amortized", "sac")
+def start_at_probes(config: Any, state: Any) -> Array:
+    """Mean and standard deviation of the start at the six states, `[6, 4]`."""
+    laws = jax.vmap(lambda o: gaussian_of(state.actor, o, config))(PROBES)
+    return jnp.concatenate([laws.mean, laws.std], axis=1)
 
-    def start_of(state: Any) -> Array:
-        """Mean and standard deviation of the start at the six states, `[6, 4]`."""
-        laws = jax.vmap(lambda o: gaussian_of(state.actor, o, base))(probes)
-        return jnp.concatenate([laws.mean, laws.std], axis=1)
+
+def train_system(
+    system: str, make: Make, start: Callable[[Any], Array] | None, preset: Rewards, scale: Scale, seeds: range
+) -> Trained:
+    """Train all agents at once; `start` is looked at now and then."""
+    env = make_multigoal(MultigoalConfig(goal_reward=preset.goal_reward))
+    loop_config = LoopConfig(num_envs=4, batch_size=100, capacity=50_000, warmup_steps=1_000)
+    keys, alphas = axes(seeds)
+    length = min(CHUNK, scale.rounds)
+    chunks = scale.rounds // length
 
     def begin(key: Key, alpha: Array) -> Any:
-        made = algorithm(alpha)
+        made = make(alpha)
         return warm_up(key, init_loop(key, made, env, loop_config), made, env, loop_config)
 
-    length = min(CHUNK, scale.rounds)
-
     def chunk(key: Key, alpha: Array, loop: Any, done: Array) -> tuple[Any, Any, Any]:
-        loop, metrics = train_chunk(key, loop, algorithm(alpha, done), env, loop_config, length)
-        return loop, metrics, start_of(loop.algorithm) if has_start else ()
+        made = make(alpha, 1 - (1 - DECAY) * done)
+        loop, metrics = train_chunk(key, loop, made, env, loop_config, length)
+        return loop, metrics, start(loop.algorithm) if start else ()
 
     advance = jax.jit(jax.vmap(chunk, (0, 0, 0, None)), donate_argnums=2)
     loop = jax.jit(jax.vmap(begin))(keys, alphas)
-    chunks = scale.rounds // length
     trend: list[Any] = []
     for index in progress(range(chunks), system, chunks):
         loop, metrics, starts = advance(keys, alphas, loop, jnp.float32(index / chunks))
         jax.block_until_ready(loop)  # so that the progress is true
-        if has_start and (index + 1) * TRENDS // chunks > index * TRENDS // chunks:
+        if start and (index + 1) * TRENDS // chunks > index * TRENDS // chunks:
             trend.append(jax.device_get(starts))
-    states = loop.algorithm
+    own = jax.device_get(metrics.get("entropy"))
+    return Trained(loop.algorithm, (index + 1) * length, own, np.stack(trend, axis=1) if start else None)
+
+
+def judge_system(
+    make: Make, states: Any, preset: Rewards, scale: Scale, seeds: range, detailed: bool
+) -> dict[str, Any]:
+    """What is found of each agent, stacked; more of it where `detailed`."""
+    config = MultigoalConfig(goal_reward=preset.goal_reward)
+    env = make_multigoal(config)
+    walled = make_multigoal(replace(config, wall=WALL))
+    keys, alphas = axes(seeds)
+    probes = jnp.array(PROBES)
     values = jnp.stack([solve(config, a, preset.discount, scale.spacing, False).value for a in ALPHAS])
 
     def judge(key: Key, alpha: Array, value: Array, state: Any) -> dict[str, Any]:
-        made = algorithm(alpha)
+        made = make(alpha)
         solution = Solution(config, alpha, preset.discount, scale.spacing, value, 0.0, 0)  # type: ignore[arg-type]
         found: dict[str, Any] = {}
         for rule in [r for r in made.rules if r in ("sample", "amortized")]:
@@ -208,48 +268,19 @@ def run_system(
                 scale.actions,
             )
             blocked = evaluate(key, state, made, walled, rule, scale.episodes)
-            found[rule] = {**judged._asdict(), "paths": played.observation[:SHOWN], **obstacle(blocked, config)}
-        clouds = jax.vmap(lambda o: jax.vmap(lambda k: made.act(k, state, o, "sample"))(jax.random.split(key, 60)))
-        found["clouds"] = clouds(probes)
-        drawn = jax.lax.map(
-            lambda o: action_entropy(
-                jax.vmap(lambda k: made.act(k, state, o, "sample"))(jax.random.split(key, max(16, scale.actions // 8)))
-            ),
-            map_points(),
-            batch_size=8,
-        )
-        found["entropy_map"] = drawn
+            found[rule] = {**judged._asdict(), **obstacle(blocked, config)}
+            if rule == "sample":
+                found |= {"paths": played.observation[:SHOWN], "wall_paths": blocked.observation[:SHOWN]}
         found["smoothness"] = smoothness(made, state, probes)
+        if detailed:
+            drawn = lambda o, num: jax.vmap(lambda k: made.act(k, state, o, "sample"))(jax.random.split(key, num))  # noqa: E731
+            found["clouds"] = jax.vmap(lambda o: drawn(o, CLOUD))(probes)
+            num = max(16, scale.actions // 8)
+            found["entropy_map"] = jax.lax.map(lambda o: action_entropy(drawn(o, num)), map_points(), batch_size=8)
         return found
 
     each = (keys, alphas, jnp.repeat(values, len(seeds), axis=0), states)
-    judged = jax.device_get(jax.jit(lambda xs: jax.lax.map(lambda x: judge(*x), xs, batch_size=4))(each))
-    if has_start:
-        judged |= {"trend": np.stack(trend, axis=1), "start": trend[-1]}
-    own = jax.device_get(metrics.get("entropy"))
-    records: list[Record] = []
-    for i in range(len(alphas)):
-        found = jax.tree.map(lambda leaf, i=i: np.asarray(leaf[i], np.float64).round(4).tolist(), judged)
-        seed = seeds[i % len(seeds)]
-        if seed != SHOWN_SEED:
-            found.pop("clouds")
-            for rule in ("sample", "amortized"):
-                for paths in ("paths", "wall_paths"):
-                    found.get(rule, {}).pop(paths, None)
-        records.append(
-            {
-                "name": system,
-                "kind": "agent",
-                "system": system,
-                "alpha": ALPHAS[i // len(seeds)],
-                "seed": seed,
-                "rounds": (index + 1) * length,
-                "device": f"{jax.devices()[0].device_kind}, jax {jax.__version__}",
-                "own_entropy": None if own is None else float(own[i]),
-                **found,
-            }
-        )
-    return records
+    return jax.device_get(jax.jit(lambda xs: jax.lax.map(lambda x: judge(*x), xs, batch_size=4))(each))
 
 
 def map_points() -> Array:
@@ -257,9 +288,9 @@ def map_points() -> Array:
     return jnp.stack(jnp.meshgrid(MAP, MAP, indexing="ij"), axis=-1).reshape(-1, 2)
 
 
-def shown(positions: Array) -> list[Any]:
-    """The first trajectories, short enough to be kept."""
-    return np.asarray(positions[:SHOWN], np.float64).round(3).tolist()
+def rounded(values: Any, digits: int) -> Any:
+    """Numbers as JSON takes them; in float64, in which rounding leaves few digits."""
+    return np.asarray(values, np.float64).round(digits).tolist()
 
 
 def obstacle(played: Episodes, config: MultigoalConfig) -> dict[str, Array]:
@@ -275,7 +306,6 @@ def obstacle(played: Episodes, config: MultigoalConfig) -> dict[str, Array]:
         "wall_hits": jnp.mean(hit),
         "wall_reached": jnp.sum(shares),
         "wall_shares": shares,
-        "wall_paths": path[:SHOWN],
     }
 
 

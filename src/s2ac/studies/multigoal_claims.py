@@ -170,11 +170,11 @@ def _smooth(records: list[Record]) -> Judgement:
 
 def _start(records: list[Record]) -> Judgement:
     def wider(record: Record) -> float:
-        at_d, at_f = np.array(record["start"])[3], np.array(record["start"])[5]
+        at_d, at_f = np.array(record["trend"])[-1, 3], np.array(record["trend"])[-1, 5]
         return float(np.mean(at_d[2:]) - np.mean(at_f[2:]))
 
     def towards(record: Record) -> float:
-        return float(np.array(record["start"])[5][0])
+        return float(np.array(record["trend"])[-1, 5, 0])
 
     spread, move = (mean_over_alphas(records, S2AC, number) for number in (wider, towards))
     text = f"σ_θ(s_d) − σ_θ(s_f) = {spread}; x of μ_θ(s_f) = {move}"

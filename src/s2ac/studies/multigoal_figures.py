@@ -80,16 +80,12 @@ def _paths(records: list[Record], have: list[str], field: str, wall: tuple | Non
     from s2ac.studies.multigoal import ALPHAS
     from s2ac.studies.multigoal_claims import agents, optimum
 
-    have = [system for system in have if field in agents(records, system, ALPHAS[0])[0]["sample"]]
+    have = [system for system in have if field in agents(records, system, ALPHAS[0])[0]]
     rows = have if wall else ["optimum", *have]
     figure, axes = plt.subplots(len(rows), len(ALPHAS), figsize=(2.1 * len(ALPHAS), 2.15 * len(rows)), squeeze=False)
     for panels, row in zip(axes, rows, strict=True):
         for panel, alpha in zip(panels, ALPHAS, strict=True):
-            paths = (
-                optimum(records, alpha)["paths"]
-                if row == "optimum"
-                else agents(records, row, alpha)[0]["sample"][field]
-            )
+            paths = optimum(records, alpha)["paths"] if row == "optimum" else agents(records, row, alpha)[0][field]
             _arena(panel, wall)
             for path in np.array(paths):
                 distance = np.linalg.norm(path[-1] - np.array(THREE_GOALS), axis=1)

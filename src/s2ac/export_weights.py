@@ -1,0 +1,103 @@
+"""The one network that a selection rule runs as plain arrays with a description, and numpy that runs them."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from s2ac.networks import Layer
+from s2ac.noise import Unexportable
+
+if TYPE_CHECKING:
+    from s2ac.agent import Agent
+
+Runner = Callable[[np.ndarray, np.ndarray], np.ndarray]
+
+
+def write_weights(policy: Any, path: Path, batch: int, about: dict[str, Any]) -> list[Path]:
+    """The arrays, and beside them the description."""
+    from safetensors.numpy import save
+
+    arrays, description = network_of(*about["layers"])
+    facts = {name: about[name] for name in ("s2ac", "env", "algo", "select")}
+    path.write_bytes(save(arrays))
+    described = path.with_suffix(".json")
+    described.write_text(json.dumps({**facts, **description}, indent=1) + "\n", encoding="utf-8")
+    return [path, described]
+
+
+def network_of(
+    agent: "Agent", select: str, seed_index: int, noise_seed: int | None
+) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+    """The one network that a rule runs, its arrays by name, and how to run it: see `run_network`."""
+    state, config, algo = agent.policy_state(seed_index), agent.algorithm_config, agent.algo
+    layers: Any = None
+    head, noisy = "squash", False
+    if select == "amortized":
+        layers, noisy = state.auxiliary, True
+    elif algo == "sql" and select == "sample":
+        layers, noisy = state.actor, True
+    elif algo == "ddpg" and select == "mean":
+        layers = state.actor
+    elif algo == "ppo" and select == "mean":
+        layers, head = state.params[0], "clip"
+    elif (algo == "sac" and select in ("sample", "mean")) or (select == "mean" and algo.startswith("s2ac")):
+        layers, head = state.actor, "gaussian"
+    if not layers or noise_seed is not None:
+        raise Unexportable(
+            f"the rule {select!r} of {algo!r} is more than one network: use --format onnx or stablehlo"
+            if not layers
+            else "noise_seed: weights take their noise as an input; use --format onnx or stablehlo"
+        )
+    arrays: dict[str, np.ndarray] = {}
+    described = []
+    for index, layer in enumerate(layers):
+        assert isinstance(layer, Layer)
+        last = index == len(layers) - 1
+        arrays |= {f"{index}.weight": np.array(layer.weight), f"{index}.bias": np.array(layer.bias)}
+        shape = list(layer.weight.shape)
+        described.append({"layer": index, "shape": shape, "activation": None if last else config.activation})
+    drawn = "gaussian" if select == "sample" and head == "gaussian" else "input" if noisy else None
+    description: dict[str, Any] = {"layers": described, "head": head, "noise": drawn}
+    if head == "gaussian":
+        description |= {"min_std": config.min_std, "max_std": config.max_std}
+    description |= {"action_low": agent.spec.action_low, "action_high": agent.spec.action_high}
+    return arrays, description
+
+
+NUMPY_ACTIVATIONS: dict[Any, Callable[[np.ndarray], np.ndarray]] = {
+    "relu": lambda x: np.maximum(x, 0),
+    "elu": lambda x: np.where(x > 0, x, np.expm1(np.minimum(x, 0))),
+    "silu": lambda x: x / (1 + np.exp(-x)),
+    "tanh": np.tanh,
+    None: lambda x: x,
+}
+
+
+def run_network(
+    arrays: dict[str, np.ndarray], about: dict[str, Any], observation: np.ndarray, noise: Any
+) -> np.ndarray:
+    """Run exported weights by numpy alone; examples/run_weights.py is the same without this package."""
+    value = np.concatenate([observation, noise], axis=-1) if about["noise"] == "input" else observation
+    for layer in about["layers"]:
+        value = value @ arrays[f"{layer['layer']}.weight"] + arrays[f"{layer['layer']}.bias"]
+        value = NUMPY_ACTIVATIONS[layer["activation"]](value)
+    low, high = np.array(about["action_low"], np.float32), np.array(about["action_high"], np.float32)
+    if about["head"] == "gaussian":
+        value, raw = np.split(value, 2, axis=-1)
+        if about["noise"] == "gaussian":
+            least, most = np.log(about["min_std"]), np.log(about["max_std"])
+            value = value + np.exp(least + 0.5 * (most - least) * (np.tanh(raw) + 1)) * noise
+    share = value if about["head"] == "clip" else np.tanh(value)
+    return np.clip(0.5 * ((1 + share) * high + (1 - share) * low), low, high)
+
+
+def load_weights(path: Path) -> Runner:
+    """Exported weights as a function of a batch."""
+    from safetensors.numpy import load_file
+
+    arrays = load_file(path)
+    about = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
+    return lambda observation, noise: run_network(arrays, about, observation, noise)

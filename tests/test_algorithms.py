@@ -9,7 +9,7 @@ import pytest
 
 from s2ac.algorithms import ALGORITHMS
 from s2ac.algorithms.ddpg import DdpgConfig, make_ddpg
-from s2ac.algorithms.maxent import critic_loss, min_value, td_target
+from s2ac.algorithms.maxent import critic_loss, energy_of, min_value, td_target
 from s2ac.algorithms.ppo import advantages, clipped_objective
 from s2ac.algorithms.s2ac import S2acConfig, make_amortized, make_s2ac, make_svgd_actor, policy_target
 from s2ac.algorithms.sac import SacConfig, box_of, make_sac
@@ -17,10 +17,20 @@ from s2ac.algorithms.sac_nf import SacNfConfig, make_sac_nf
 from s2ac.algorithms.sql import soft_value
 from s2ac.checks import InvalidArgument
 from s2ac.flows import FLOWS
-from s2ac.networks import Critic, Layer, critic_value, init_critic, mlp, observe, soft_update
+from s2ac.networks import (
+    Critic,
+    Layer,
+    critic_activations,
+    critic_value,
+    init_critic,
+    mlp,
+    observe,
+    soft_update,
+)
 from s2ac.types import EnvSpec, Transition
 
 SPEC = EnvSpec(3, (-1.0, 0.0), (3.0, 0.5))
+RELU = critic_activations("relu", None)
 SMALL = {"hidden": (16,)}
 
 
@@ -107,7 +117,7 @@ def test_td_target_masks_the_entropy_too_and_bootstraps_truncation():
 def test_critic_loss_has_no_hidden_broadcast():
     critic = jax.vmap(lambda k: init_critic(k, 3, 2, (8,)))(jax.random.split(jax.random.key(0), 2))
     batch, target = make_batch(4), jnp.array([0.0, 10.0, -5.0, 3.0])
-    loss, metrics = critic_loss(critic, batch, target, "relu")
+    loss, metrics = critic_loss(critic, batch, target, RELU)
     by_hand = 0.0
     for index in range(4):
         for which in range(2):
@@ -118,7 +128,7 @@ def test_critic_loss_has_no_hidden_broadcast():
             by_hand += (mlp(one.rest, hidden, "relu")[0] - target[index]) ** 2 / 4
     np.testing.assert_allclose(loss, by_hand, rtol=1e-5)
     assert metrics["critic_loss"].shape == ()
-    gradient = jax.grad(lambda t: critic_loss(critic, batch, t, "relu")[0])(target)
+    gradient = jax.grad(lambda t: critic_loss(critic, batch, t, RELU)[0])(target)
     assert jnp.abs(gradient).min() > 0  # the loss sees its target; `update` must hold it constant
 
 
@@ -129,8 +139,26 @@ def test_min_value_takes_the_smaller_critic():
     )
     observation, action = jnp.ones(3), jnp.ones(2)
     first = Critic(*jax.tree.map(lambda leaf: leaf[0], tuple(shifted)))
-    expected = critic_value(first, observe(first, observation), action, "relu")
-    np.testing.assert_allclose(min_value(shifted, observation, "relu")(action), expected, rtol=1e-5)
+    expected = critic_value(first, observe(first, observation), action, RELU)
+    np.testing.assert_allclose(min_value(shifted, observation, RELU)(action), expected, rtol=1e-5)
+
+
+def test_a_critic_of_waves_is_one_and_its_energy_keeps_its_curvature():
+    frequency = 3.0
+    one = init_critic(jax.random.key(0), 3, 2, (400, 5), frequency)
+    weight = np.concatenate([one.observation.weight, one.action])
+    assert abs(weight.std() - frequency) < 5 * frequency / (2 * weight.size) ** 0.5
+    assert abs(np.abs(one.observation.bias).mean() - np.pi / 2) < 0.3
+    observation, action = jnp.array([0.1, -0.2, 0.3]), jnp.array([0.4, -0.5])
+    hidden = np.sin(np.concatenate([observation, action]) @ weight + one.observation.bias)
+    expected = np.maximum(hidden @ one.rest[0].weight + one.rest[0].bias, 0) @ one.rest[1].weight + one.rest[1].bias
+    config = SacConfig(frequency=frequency)
+    critics = jax.tree.map(lambda leaf: leaf[None], one)
+    energy = energy_of(critics, observation, config.activations)
+    np.testing.assert_allclose(energy(action), expected[0], rtol=1e-4)
+    assert (
+        jnp.abs(jax.hessian(energy)(action)).max() > 0.1
+    )  # with ReLU alone it is piecewise linear, and 0 by construction
 
 
 def test_soft_update_moves_the_target_by_the_rate():
@@ -154,9 +182,9 @@ def test_ddpg_target_by_hand():
     state, batch = jax.jit(algorithm.init)(jax.random.key(0)), jax.jit(make_batch, static_argnums=0)(8)
     box = box_of(SPEC)
     actions = jax.vmap(lambda o: box.squash(mlp(state.target_actor, o, "relu")))(batch.next_observation)
-    values = jax.vmap(lambda o, a: min_value(state.target, o, "relu")(a))(batch.next_observation, actions)
+    values = jax.vmap(lambda o, a: min_value(state.target, o, RELU)(a))(batch.next_observation, actions)
     target = batch.reward + 0.5 * (1 - batch.terminated) * values
-    expected = critic_loss(state.critic, batch, target, "relu")[1]["critic_loss"]
+    expected = critic_loss(state.critic, batch, target, RELU)[1]["critic_loss"]
     _, metrics = jax.jit(algorithm.update)(jax.random.key(1), state, batch)
     np.testing.assert_allclose(metrics["critic_loss"], expected, rtol=1e-6)
 

@@ -16,6 +16,7 @@ BAD = {
     "activation": ["rellu", 3],
     "learning_rate": [0.0, -1e-3, float("nan"), float("inf"), "fast"],
     "critic_learning_rate": [0.0],
+    "frequency": [0.0, -1.0],
     "discount": [-0.1, 1.01, float("nan")],
     "target_rate": [0.0, 1.5],
     "alpha": [0.0, -1.0, float("inf")],

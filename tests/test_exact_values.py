@@ -31,6 +31,7 @@ import scipy.optimize
 
 from s2ac.algorithms import ALGORITHMS
 from s2ac.algorithms.maxent import min_value
+from s2ac.networks import critic_activations
 from s2ac.types import EnvSpec, Transition
 
 ALPHA, DISCOUNT, PLACES = 0.5, 0.9, 3
@@ -133,7 +134,7 @@ def largest_error(name, kind, changes, updates=4000, batch=256):
     critic = train_critic(name, changes, updates, batch)
     actions = np.linspace(-0.98, 0.98, 50)
     truth = exact(kind)(actions)
-    value = lambda place, a: min_value(critic, jax.nn.one_hot(place, PLACES), "silu")(a[None])  # noqa: E731
+    value = lambda place, a: min_value(critic, jax.nn.one_hot(place, PLACES), critic_activations("silu", None))(a[None])  # noqa: E731
     each = jax.vmap(lambda place: jax.vmap(lambda a: value(place, a))(jnp.asarray(actions, jnp.float32)))
     ours = np.asarray(each(jnp.arange(PLACES)))
     return np.abs(ours - truth).max() / np.ptp(truth)

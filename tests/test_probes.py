@@ -57,8 +57,8 @@ def test_probes(name):
     if name == "ppo":
         values = jax.vmap(lambda o: mlp(loop.algorithm.params[2], o, "tanh")[0])(observations)
     else:
-        activation = entry.config.activation
-        values = jax.vmap(lambda o, a: min_value(loop.algorithm.critic, o, activation)(a))(observations, actions)
+        activations = entry.config.activations
+        values = jax.vmap(lambda o, a: min_value(loop.algorithm.critic, o, activations)(a))(observations, actions)
     for place, expected in VALUES.items():
         # The clock's value is right only if truncation bootstraps: 4.1 would be its value if it did not.
         tolerance = 1.2 if place == CLOCK else 0.2

@@ -11,11 +11,12 @@ import scipy.stats
 from s2ac.algorithms.maxent import energy_of, min_value, soft_value_of
 from s2ac.algorithms.s2ac import S2acConfig, make_s2ac, start_temperature
 from s2ac.checks import InvalidArgument
-from s2ac.networks import init_critic
+from s2ac.networks import critic_activations, init_critic
 from s2ac.types import EnvSpec, Transition
 
 ALPHA = jnp.float32(0.5)
 SPEC = EnvSpec(2, (-1.0,), (1.0,))
+RELU = critic_activations("relu", None)
 CONFIG = S2acConfig(hidden=(8,), num_particles=3, num_steps=1, min_std=0.2)
 
 
@@ -58,7 +59,7 @@ def test_the_executed_law_is_the_energys():
     act = jax.jit(jax.vmap(lambda k: algorithm.act(k, state, observation, "sample")[0]))
     actions = np.asarray(act(jax.random.split(jax.random.key(1), 4000)))
     grid = (np.arange(2000) + 0.5) / 1000 - 1
-    energy = jax.vmap(min_value(state.critic, observation, config.activation))(jnp.asarray(grid[:, None], jnp.float32))
+    energy = jax.vmap(min_value(state.critic, observation, config.activations))(jnp.asarray(grid[:, None], jnp.float32))
     mass = np.exp(np.asarray(energy, np.float64) / config.alpha)
     mass = (mass / mass.sum()).reshape(10, -1).sum(1)
     counts = np.histogram(actions, np.linspace(-1, 1, 11))[0]
@@ -137,7 +138,7 @@ def rows():
 def test_a_relu_critic_as_energy_has_its_own_value_and_gradient_and_no_curvature(dtype):
     critic = jax.vmap(lambda k: init_critic(k, 3, 2, (16, 16)))(jax.random.split(jax.random.key(0), 2))
     observation, points = jnp.ones(3), jax.random.uniform(jax.random.key(1), (50, 2), minval=-1)
-    energy, value = energy_of(critic, observation, "relu", dtype), min_value(critic, observation, "relu")
+    energy, value = energy_of(critic, observation, RELU, dtype), min_value(critic, observation, RELU)
     tolerance = {"rtol": 1e-6, "atol": 1e-7} if dtype == jnp.float32 else {"rtol": 0.03, "atol": 0.003}
     np.testing.assert_allclose(jax.vmap(energy)(points), jax.vmap(value)(points), **tolerance)
     np.testing.assert_allclose(jax.vmap(jax.grad(energy))(points), jax.vmap(jax.grad(value))(points), **tolerance)

@@ -19,7 +19,7 @@ from s2ac.algorithms.ppo import PpoConfig, make_ppo
 from s2ac.algorithms.s2ac import S2acConfig, make_s2ac
 from s2ac.algorithms.sac import SacConfig, box_of, make_sac
 from s2ac.envs.gymnasium import HostEnvs
-from s2ac.networks import init_critic, mlp, soft_update
+from s2ac.networks import critic_activations, init_critic, mlp, soft_update
 from s2ac.studies import mujoco_figures
 from s2ac.studies.mujoco_claims import cells
 from s2ac.studies.mujoco_figures import smoothed
@@ -27,6 +27,8 @@ from s2ac.studies.mujoco_records import scores_of
 from s2ac.training.device import EVALUATE, INIT, LoopConfig, init_loop, stream, train_chunk, warm_up
 from s2ac.training.host import HostLoop
 from s2ac.types import EnvSpec, Transition
+
+RELU = critic_activations("relu", None)
 
 
 class Awkward(gymnasium.Env):
@@ -184,9 +186,9 @@ def test_the_critic_follows_its_own_loss_alone_and_the_target_follows_the_critic
     @jax.jit
     def by_hand(state):
         actions = jax.vmap(lambda o: box_of(spec).squash(mlp(state.target_actor, o, "relu")))(following)
-        values = jax.vmap(lambda o, a: min_value(state.target, o, "relu")(a))(following, actions)
+        values = jax.vmap(lambda o, a: min_value(state.target, o, RELU)(a))(following, actions)
         target = td_target(reward, batch.terminated, 0.5, values)
-        gradient = jax.grad(lambda critic: critic_loss(critic, batch, target, "relu")[0])(state.critic)
+        gradient = jax.grad(lambda critic: critic_loss(critic, batch, target, RELU)[0])(state.critic)
         optimiser = optax.adam(3e-4)
         return optax.apply_updates(state.critic, optimiser.update(gradient, optimiser.init(state.critic))[0])
 
@@ -202,7 +204,9 @@ def test_the_critic_follows_its_own_loss_alone_and_the_target_follows_the_critic
 def test_both_critics_learn_and_a_rate_of_one_copies():
     critic = jax.vmap(lambda k: init_critic(k, 3, 2, (4,)))(jax.random.split(jax.random.key(0), 2))
     ones = Transition(jnp.ones((2, 3)), jnp.ones((2, 2)), jnp.ones(2), jnp.ones(2), jnp.ones(2), jnp.ones((2, 3)))
-    gradient = jax.grad(lambda c: critic_loss(c, ones, jnp.array([5.0, 5.0]), "silu")[0])(critic)
+    gradient = jax.grad(lambda c: critic_loss(c, ones, jnp.array([5.0, 5.0]), critic_activations("silu", None))[0])(
+        critic
+    )
     for leaf in jax.tree.leaves(gradient):
         assert (jnp.abs(leaf).reshape(2, -1).max(axis=1) > 0).all()
     moved = jax.tree.map(lambda leaf: leaf + 1, critic)

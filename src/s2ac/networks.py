@@ -18,6 +18,15 @@ ACTIVATIONS: dict[str, Callable[[Array], Array]] = {
     "tanh": jnp.tanh,
 }
 
+Activations = tuple[Callable[[Array], Array], Callable[[Array], Array]]
+"""Of a critic's first layer, and of its other hidden ones."""
+
+
+def critic_activations(activation: str, frequency: float | None) -> Activations:
+    """A named one in every layer; with a frequency the first layer's is the sine."""
+    named = ACTIVATIONS[activation]
+    return (named if frequency is None else jnp.sin), named
+
 
 class Layer(NamedTuple):
     """An affine map."""
@@ -61,9 +70,19 @@ class Critic(NamedTuple):
     rest: tuple[Layer, ...]
 
 
-def init_critic(key: Key, observation_size: int, action_size: int, hidden: Sequence[int]) -> Critic:
-    """A critic whose first layer is initialised as one layer on the joined input."""
+def init_critic(
+    key: Key, observation_size: int, action_size: int, hidden: Sequence[int], frequency: float | None = None
+) -> Critic:
+    """A critic whose first layer is initialised as one layer on the joined input x.
+
+    With a frequency ω it is sin(wᵀx + b), w ~ N(0, ω² I), b uniform over a turn, and learned: Fourier features. Networks of the usual
+    activations learn low frequencies first, and edges, such as a goal's, hardly at all.
+    """
     first, *rest = init_mlp(key, (observation_size + action_size, *hidden, 1))
+    if frequency is not None:
+        key_weight, key_phase = jax.random.split(jax.random.fold_in(key, 1))
+        weight = frequency * jax.random.normal(key_weight, first.weight.shape)
+        first = Layer(weight, jax.random.uniform(key_phase, first.bias.shape, minval=-jnp.pi, maxval=jnp.pi))
     split = first.weight[:observation_size], first.weight[observation_size:]
     return Critic(Layer(split[0], first.bias), split[1], tuple(rest))
 
@@ -73,11 +92,12 @@ def observe(critic: Critic, observation: Array) -> Array:
     return observation @ critic.observation.weight + critic.observation.bias
 
 
-def critic_value(critic: Critic, observed: Array, action: Array, activation: str) -> Array:
+def critic_value(critic: Critic, observed: Array, action: Array, activations: Activations) -> Array:
     """Q of one action, a scalar, given `observe(critic, observation)`; its last sum is in float32 at least."""
-    hidden = ACTIVATIONS[activation](observed + action @ critic.action)
+    first, other = activations
+    hidden = first(observed + action @ critic.action)
     for layer in critic.rest[:-1]:
-        hidden = ACTIVATIONS[activation](hidden @ layer.weight + layer.bias)
+        hidden = other(hidden @ layer.weight + layer.bias)
     last = critic.rest[-1]
     wide = jnp.promote_types(hidden.dtype, jnp.float32)
     return jnp.dot(hidden, last.weight[:, 0], preferred_element_type=wide) + last.bias[0].astype(wide)

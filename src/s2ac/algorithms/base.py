@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple
 import jax.numpy as jnp
 
 from s2ac.checks import InvalidArgument, check_between, check_count, check_name, check_positive
-from s2ac.networks import ACTIVATIONS
+from s2ac.networks import ACTIVATIONS, Activations, critic_activations
 from s2ac.types import Array, Key, Metrics, Transition
 
 
@@ -44,6 +44,7 @@ RANGES: dict[str, Callable[[str, Any], None]] = {
     "learning_rate": check_positive,
     "critic_learning_rate": _maybe(check_positive),
     "discount": _share,
+    "frequency": _maybe(check_positive),
     "target_rate": lambda name, value: check_between(name, value, 0, 1, open_low=True),
     "alpha": check_positive,
     "target_entropy": _maybe(lambda name, value: check_between(name, value, -math.inf, math.inf, True, True)),
@@ -102,6 +103,14 @@ class OffPolicyConfig(NetworkConfig):
 
     target_rate: float = 0.005
     """τ of the target networks' moving averages."""
+
+    frequency: float | None = None
+    """If given, the critics' first layer is a sine of about this many radians per unit of observation and action: see `init_critic`."""
+
+    @property
+    def activations(self) -> Activations:
+        """Of the critics."""
+        return critic_activations(self.activation, self.frequency)
 
 
 class Algorithm(NamedTuple):

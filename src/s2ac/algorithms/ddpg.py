@@ -11,9 +11,9 @@ import jax.numpy as jnp
 import optax
 
 from s2ac.algorithms.base import Algorithm, OffPolicyConfig
-from s2ac.algorithms.maxent import critic_loss, min_value, td_target
+from s2ac.algorithms.maxent import critic_loss, init_critics, min_value, td_target
 from s2ac.algorithms.sac import box_of
-from s2ac.networks import Critic, init_critic, init_mlp, mlp, soft_update
+from s2ac.networks import Critic, init_mlp, mlp, soft_update
 from s2ac.types import Array, EnvSpec, Key, Metrics, Params, Transition
 
 
@@ -47,25 +47,23 @@ def make_ddpg(spec: EnvSpec, config: DdpgConfig) -> Algorithm:
 
     def init(key: Key) -> DdpgState:
         key_critic, key_actor = jax.random.split(key)
-        critic = jax.vmap(lambda k: init_critic(k, spec.observation_size, spec.action_size, config.hidden))(
-            key_critic[None]
-        )
+        critic = init_critics(key_critic, 1, spec, config)
         actor = init_mlp(key_actor, (spec.observation_size, *config.hidden, spec.action_size))
         copy = lambda tree: jax.tree.map(jnp.copy, tree)  # noqa: E731
         memories = optimiser.init(critic), optimiser.init(actor)
         return DdpgState(critic, actor, copy(critic), copy(actor), *memories, jnp.zeros((), jnp.int32))
 
     def next_value(state: DdpgState, observation: Array) -> Array:
-        return min_value(state.target, observation, config.activation)(policy(state.target_actor, observation))
+        return min_value(state.target, observation, config.activations)(policy(state.target_actor, observation))
 
     def actor_loss(params: Params, critic: Critic, observations: Array) -> Array:
-        value = lambda o: min_value(critic, o, config.activation)(policy(params, o))  # noqa: E731
+        value = lambda o: min_value(critic, o, config.activations)(policy(params, o))  # noqa: E731
         return -jnp.mean(jax.vmap(value)(observations))
 
     def update(key: Key, state: DdpgState, batch: Transition) -> tuple[DdpgState, Metrics]:
         values = jax.vmap(next_value, (None, 0))(state, batch.next_observation)
         target = jax.lax.stop_gradient(td_target(batch.reward, batch.terminated, config.discount, values))
-        gradient, metrics = jax.grad(critic_loss, has_aux=True)(state.critic, batch, target, config.activation)
+        gradient, metrics = jax.grad(critic_loss, has_aux=True)(state.critic, batch, target, config.activations)
         updates, critic_memory = optimiser.update(gradient, state.critic_memory)
         critic = optax.apply_updates(state.critic, updates)
         loss, gradient = jax.value_and_grad(actor_loss)(state.actor, critic, batch.observation)
@@ -90,6 +88,6 @@ def make_ddpg(spec: EnvSpec, config: DdpgConfig) -> Algorithm:
         return jnp.clip(action + noise, box.low, box.high)
 
     def value(state: DdpgState, observation: Array, action: Array) -> Array:
-        return min_value(state.critic, observation, config.activation)(action)
+        return min_value(state.critic, observation, config.activations)(action)
 
     return Algorithm(init, act, update, "replay", ("sample", "mean"), value=value)

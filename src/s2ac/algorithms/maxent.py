@@ -18,7 +18,7 @@ import jax.numpy as jnp
 import optax
 
 from s2ac.algorithms.base import ActionSample, Actor, Algorithm, OffPolicyConfig
-from s2ac.networks import Critic, critic_value, init_critic, observe, soft_update
+from s2ac.networks import Activations, Critic, critic_activations, critic_value, init_critic, observe, soft_update
 from s2ac.types import Array, EnvSpec, Key, Metrics, Params, Transition
 
 
@@ -69,22 +69,28 @@ class MaxEntState(NamedTuple):
     update_step: Array
 
 
+def init_critics(key: Key, num: int, spec: EnvSpec, config: OffPolicyConfig) -> Critic:
+    """So many critics, leaves `[num, …]`."""
+    one = lambda k: init_critic(k, spec.observation_size, spec.action_size, config.hidden, config.frequency)  # noqa: E731
+    return jax.vmap(one)(jax.random.split(key, num))
+
+
 def min_value(
-    critic: Critic, observation: Array, activation: str, dtype: Any = jnp.float32
+    critic: Critic, observation: Array, activations: Activations, dtype: Any = jnp.float32
 ) -> Callable[[Array], Array]:
     """Action ↦ min over the critics of Q(observation, action), the observation's share computed once."""
     observed = jax.vmap(observe, (0, None))(critic, observation)
     critic, observed = jax.tree.map(lambda leaf: leaf.astype(dtype), (critic, observed))
 
     def value(action: Array) -> Array:
-        each = jax.vmap(critic_value, (0, 0, None, None))(critic, observed, action.astype(dtype), activation)
+        each = jax.vmap(critic_value, (0, 0, None, None))(critic, observed, action.astype(dtype), activations)
         return jnp.min(each).astype(action.dtype)
 
     return value
 
 
 def energy_of(
-    critic: Critic, observation: Array, activation: str, dtype: Any = jnp.float32
+    critic: Critic, observation: Array, activations: Activations, dtype: Any = jnp.float32
 ) -> Callable[[Array], Array]:
     """`min_value` for a sampler to climb: a function of the action alone, its layers computed in `dtype`.
 
@@ -92,8 +98,8 @@ def energy_of(
     Q(a) + ∇Q(a)·(b − a) at b = a with all but b held constant, spares a sampler the passes that would compute zeros: one
     forward and one backward pass give Q, its gradient, and everything that is differentiated through them.
     """
-    value = min_value(critic, observation, activation, dtype)
-    if activation != "relu":
+    value = min_value(critic, observation, activations, dtype)
+    if activations != critic_activations("relu", None):
         return value
 
     def first_order(action: Array) -> Array:
@@ -128,12 +134,12 @@ def td_target(reward: Array, terminated: Array, discount: Any, next_value: Array
     return reward + discount * (1 - terminated) * next_value
 
 
-def critic_loss(critic: Critic, batch: Transition, target: Array, activation: str) -> tuple[Array, Metrics]:
+def critic_loss(critic: Critic, batch: Transition, target: Array, activations: Activations) -> tuple[Array, Metrics]:
     """Σ_c mean (Q_c(s, a) − y)²; `target` `[B]` is a constant."""
 
     def values(one: Critic) -> Array:
         observed = jax.vmap(observe, (None, 0))(one, batch.observation)
-        return jax.vmap(critic_value, (None, 0, 0, None))(one, observed, batch.action, activation)
+        return jax.vmap(critic_value, (None, 0, 0, None))(one, observed, batch.action, activations)
 
     predicted = jax.vmap(values)(critic)  # [C, B]
     error = predicted - target[None]
@@ -156,9 +162,7 @@ def make_maxent(spec: EnvSpec, config: MaxEntConfig, actor: Actor, auxiliary: Au
 
     def init(key: Key) -> MaxEntState:
         key_critic, key_actor, key_auxiliary = jax.random.split(key, 3)
-        critic = jax.vmap(lambda k: init_critic(k, spec.observation_size, spec.action_size, config.hidden))(
-            jax.random.split(key_critic, config.num_critics)
-        )
+        critic = init_critics(key_critic, config.num_critics, spec, config)
         actor_params = actor.init(key_actor)
         extra = auxiliary.init(key_auxiliary) if auxiliary else ()
         log_alpha = jnp.log(jnp.asarray(config.alpha, jnp.float32))
@@ -182,9 +186,9 @@ def make_maxent(spec: EnvSpec, config: MaxEntConfig, actor: Actor, auxiliary: Au
     def soft_value(key: Key, state: MaxEntState, observation: Array) -> tuple[Array, Metrics]:
         """E[min Q̄(s', a') − α log π(a'|s')] of one observation, by the actor's particles."""
         alpha = jnp.exp(state.log_alpha)
-        energy = energy_of(state.critic, observation, config.activation, actor.score_dtype)
+        energy = energy_of(state.critic, observation, config.activations, actor.score_dtype)
         drawn = actor.sample(key, state.actor, observation, energy, alpha)
-        values = jax.vmap(min_value(state.target, observation, config.activation))(drawn.action)
+        values = jax.vmap(min_value(state.target, observation, config.activations))(drawn.action)
         value, entropy = soft_value_of(values, drawn.log_prob, alpha, actor.resample)
         return value, {"entropy": entropy, **drawn.metrics}
 
@@ -192,9 +196,9 @@ def make_maxent(spec: EnvSpec, config: MaxEntConfig, actor: Actor, auxiliary: Au
         alpha = jnp.exp(state.log_alpha)
 
         def one(key: Key, observation: Array) -> tuple[Array, Metrics]:
-            energy = energy_of(state.critic, observation, config.activation, actor.score_dtype)
+            energy = energy_of(state.critic, observation, config.activations, actor.score_dtype)
             drawn = actor.sample(key, params, observation, energy, alpha)
-            values = jax.vmap(energy_of(state.critic, observation, config.activation))(drawn.action)
+            values = jax.vmap(energy_of(state.critic, observation, config.activations))(drawn.action)
             value, entropy = soft_value_of(values, drawn.log_prob, alpha, actor.resample)
             return drawn.loss - value, {"actor_loss": -value, "entropy": entropy, **drawn.metrics}
 
@@ -208,7 +212,7 @@ def make_maxent(spec: EnvSpec, config: MaxEntConfig, actor: Actor, auxiliary: Au
         keys = jax.random.split(key_target, num)
         next_value, drawn_metrics = jax.vmap(soft_value, (0, None, 0))(keys, state, batch.next_observation)
         target = jax.lax.stop_gradient(td_target(batch.reward, batch.terminated, config.discount, next_value))
-        gradient, metrics = jax.grad(critic_loss, has_aux=True)(state.critic, batch, target, config.activation)
+        gradient, metrics = jax.grad(critic_loss, has_aux=True)(state.critic, batch, target, config.activations)
         critic, critic_memory = descend(gradient, state.critic_memory, state.critic, critic_optimiser)
         state = state._replace(critic=critic, critic_memory=critic_memory)
 
@@ -224,7 +228,7 @@ def make_maxent(spec: EnvSpec, config: MaxEntConfig, actor: Actor, auxiliary: Au
 
             def auxiliary_loss(params: Params) -> Array:
                 def one(k: Key, observation: Array) -> Array:
-                    energy = energy_of(state.critic, observation, config.activation, actor.score_dtype)
+                    energy = energy_of(state.critic, observation, config.activations, actor.score_dtype)
                     return auxiliary.loss(params, k, observation, energy, jnp.exp(state.log_alpha))
 
                 return jnp.mean(jax.vmap(one)(keys, batch.observation))
@@ -256,11 +260,11 @@ def make_maxent(spec: EnvSpec, config: MaxEntConfig, actor: Actor, auxiliary: Au
             return auxiliary.act(key, state.auxiliary, observation)
         key_sample, key_select = jax.random.split(key)
         alpha = jnp.exp(state.log_alpha)
-        energy = energy_of(state.critic, observation, config.activation, actor.score_dtype)
+        energy = energy_of(state.critic, observation, config.activations, actor.score_dtype)
         drawn = actor.sample(key_sample, state.actor, observation, energy, alpha)
         if rule in ("softmax", "argmax") and drawn.log_prob.shape[0] == 1:
             drawn = cloud(key_sample, state, observation, CANDIDATES)
-        values = jax.vmap(min_value(state.critic, observation, config.activation))(drawn.action)
+        values = jax.vmap(min_value(state.critic, observation, config.activations))(drawn.action)
         if rule == "softmax":
             return drawn.action[jax.random.categorical(key_select, values / alpha)]
         if rule == "argmax":
@@ -273,16 +277,16 @@ def make_maxent(spec: EnvSpec, config: MaxEntConfig, actor: Actor, auxiliary: Au
         if not actor.modes:
             return chosen
         near = actor.modes.near(key_near, state.actor, observation, chosen, alpha)
-        values = jax.vmap(min_value(state.critic, observation, config.activation))(near.action)
+        values = jax.vmap(min_value(state.critic, observation, config.activations))(near.action)
         place = near.action[jax.random.categorical(key_place, values / alpha - near.log_prob)]
         return jnp.where(alpha < hot, place, chosen)
 
     def value(state: MaxEntState, observation: Array, action: Array) -> Array:
-        return min_value(state.critic, observation, config.activation)(action)
+        return min_value(state.critic, observation, config.activations)(action)
 
     def cloud(key: Key, state: MaxEntState, observation: Array, num: int) -> ActionSample:
         """`num` particles of one observation: whole sets, as many as that takes, the last one cut."""
-        energy = energy_of(state.critic, observation, config.activation, actor.score_dtype)
+        energy = energy_of(state.critic, observation, config.activations, actor.score_dtype)
         one = lambda k: actor.sample(k, state.actor, observation, energy, jnp.exp(state.log_alpha))  # noqa: E731
         sets = -(-num // jax.eval_shape(one, key).log_prob.shape[0])
         drawn = jax.vmap(one)(jax.random.split(key, sets))

@@ -15,10 +15,10 @@ import jax.numpy as jnp
 import optax
 
 from s2ac.algorithms.base import ActionSample, Algorithm, OffPolicyConfig
-from s2ac.algorithms.maxent import critic_loss, min_value, td_target
+from s2ac.algorithms.maxent import critic_loss, init_critics, min_value, td_target
 from s2ac.algorithms.s2ac import S2acConfig, make_amortized
 from s2ac.algorithms.sac import box_of
-from s2ac.networks import Critic, init_critic, soft_update
+from s2ac.networks import Critic, soft_update
 from s2ac.types import Array, EnvSpec, Key, Metrics, Params, Transition
 
 
@@ -67,9 +67,7 @@ def make_sql(spec: EnvSpec, config: SqlConfig) -> Algorithm:
 
     def init(key: Key) -> SqlState:
         key_critic, key_actor = jax.random.split(key)
-        critic = jax.vmap(lambda k: init_critic(k, spec.observation_size, spec.action_size, config.hidden))(
-            jax.random.split(key_critic, config.num_critics)
-        )
+        critic = init_critics(key_critic, config.num_critics, spec, config)
         actor = sampler.init(key_actor)
         memories = optimiser.init(critic), optimiser.init(actor)
         return SqlState(critic, jax.tree.map(jnp.copy, critic), actor, *memories, jnp.zeros((), jnp.int32))
@@ -79,18 +77,18 @@ def make_sql(spec: EnvSpec, config: SqlConfig) -> Algorithm:
         num = batch.reward.shape[0]
 
         def next_value(k: Key, observation: Array) -> Array:
-            q = min_value(state.target, observation, config.activation)
+            q = min_value(state.target, observation, config.activations)
             return soft_value(k, q, alpha, box.low, box.high, config.num_value_samples)
 
         values = jax.vmap(next_value)(jax.random.split(key_value, num), batch.next_observation)
         target = jax.lax.stop_gradient(td_target(batch.reward, batch.terminated, config.discount, values))
-        gradient, metrics = jax.grad(critic_loss, has_aux=True)(state.critic, batch, target, config.activation)
+        gradient, metrics = jax.grad(critic_loss, has_aux=True)(state.critic, batch, target, config.activations)
         updates, critic_memory = optimiser.update(gradient, state.critic_memory)
         critic = optax.apply_updates(state.critic, updates)
 
         def actor_loss(params: Params) -> Array:
             def one(k: Key, observation: Array) -> Array:
-                return sampler.loss(params, k, observation, min_value(critic, observation, config.activation), alpha)
+                return sampler.loss(params, k, observation, min_value(critic, observation, config.activations), alpha)
 
             return jnp.mean(jax.vmap(one)(jax.random.split(key_actor, num), batch.observation))
 
@@ -106,13 +104,13 @@ def make_sql(spec: EnvSpec, config: SqlConfig) -> Algorithm:
         key_sample, key_select = jax.random.split(key)
         keys = jax.random.split(key_sample, config.num_particles)
         actions = jax.vmap(lambda k: sampler.act(k, state.actor, observation))(keys)
-        values = jax.vmap(min_value(state.critic, observation, config.activation))(actions)
+        values = jax.vmap(min_value(state.critic, observation, config.activations))(actions)
         if rule == "softmax":
             return actions[jax.random.categorical(key_select, values / alpha)]
         return actions[jnp.argmax(values)]
 
     def value(state: SqlState, observation: Array, action: Array) -> Array:
-        return min_value(state.critic, observation, config.activation)(action)
+        return min_value(state.critic, observation, config.activations)(action)
 
     def cloud(key: Key, state: SqlState, observation: Array, num: int) -> ActionSample:
         action = jax.vmap(lambda k: sampler.act(k, state.actor, observation))(jax.random.split(key, num))

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 import jax
 
+import s2ac
 from s2ac.algorithms import ALGORITHMS
 from s2ac.checks import Diverged, InvalidArgument
 from s2ac.presets import fields_of
@@ -74,13 +75,14 @@ class Scale(NamedTuple):
 
 SCALES = {
     "smoke": Scale(
-        300, 2, 100, ("Hopper", "HalfCheetah"), ("s2ac", "sac"), 2, {"batch_size": 16},
+        300, 2, 100, ("Hopper", "HalfCheetah"), ("s2ac", "sac"), 2, {"batch_size": 16, "num_envs": 2, "num_updates": 2},
         {"hidden": (8,), "num_particles": 3, "num_steps": 1},
     ),
     "short": Scale(300_000, 5, 5_000),
     "paper": Scale(1_000_000, 5, 5_000),
 }  # fmt: skip
 
+LIBRARIES = ("jax", "jaxlib", "numpy", "mujoco", "gymnasium")
 EVALUATIONS = 30  # in a run, by the default protocol
 PROTOCOLS = ("default", "paper")
 
@@ -271,7 +273,7 @@ def record_of(job: Job, trained: Trained, command: str) -> Record:
         "env": job.env,
         "protocol": job.protocol._asdict(),
         "config": job.config(),
-        "versions": {name: version_of(name) for name in ("s2ac", "jax", "jaxlib", "numpy", "mujoco", "gymnasium")},
+        "versions": {"s2ac": s2ac.__version__, **{name: version_of(name) for name in LIBRARIES}},
         "device": jax.devices()[0].device_kind,
         "command": command,
         "seeds": list(range(first, first + count)),

@@ -100,14 +100,18 @@ WORDS = {
 
 
 def summary_table(records: list[Record], rule: str) -> str:
-    """Systems by tasks: the final return."""
+    """Systems by tasks: the final return; systems without any run in one line below."""
     rows = cells(records, rule)
     text = f"Final return, {WORDS[rule]}; mean over seeds [95 % t interval]; {_sizes(records)}.\n\n"
     text += "| | " + " | ".join(TASKS) + " |\n|---|" + "---|" * len(TASKS) + "\n"
-    for system in SYSTEMS:
-        found = [_cell(row) for row in rows if row["system"] == label(system)]
-        text += f"| {label(system)} | " + " | ".join(found) + " |\n"
-    return text
+    missing = []
+    for name in map(label, SYSTEMS):
+        mine = [row for row in rows if row["system"] == name]
+        if all(row["state"] == "not run" for row in mine):
+            missing.append(name)
+        else:
+            text += f"| {name} | " + " | ".join(map(_cell, mine)) + " |\n"
+    return text + (f"\nNot run: {', '.join(missing)}.\n" if missing else "")
 
 
 def comparison_lines(records: list[Record]) -> str:

@@ -131,7 +131,8 @@ def _shares(records: list[Record], have: list[str], what: str) -> plt.Figure:
         panel.set_yticks(range(len(rows)), rows)
         panel.grid(False)
     axes[0].invert_yaxis()  # shared by all
-    seeds = len(agents(records, have[0], ALPHAS[0])) if have else 0
+    numbers = sorted({len(agents(records, system, ALPHAS[0])) for system in have}) or [0]
+    seeds = " to ".join(str(number) for number in dict.fromkeys((numbers[0], numbers[-1])))
     goals = "goals (5, 0) red, (−4, 3) blue, (−4, −3) green, none grey"
     title = {
         "sample": f"Where episodes end: {goals}; at the right, goals kept per agent; mean of {seeds} seeds",

@@ -33,6 +33,7 @@ def assert_one_sentence(error):
     assert "intact" in error
 
 
+@pytest.mark.slow
 def test_training_stops_at_a_full_disk_and_goes_on_when_there_is_room(small_disk, tmp_path, capsys):
     place, enlarge = small_disk
     run, whole = place / "run", tmp_path / "whole"

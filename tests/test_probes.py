@@ -33,7 +33,7 @@ LOOPS = {
 ACTION_TOLERANCE = {"s2ac-phi": 0.35}
 
 
-SLOW = ("s2ac-phi", "s2ac-amortized")  # they share S²AC's update; minutes are short in the fast suite
+SLOW = ("s2ac-phi", "s2ac-amortized", "sac-nf", "sql")  # the fast suite has S²AC, SAC and DDPG: minutes are short there
 
 
 @pytest.mark.parametrize(

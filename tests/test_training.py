@@ -89,6 +89,7 @@ def test_wall_stops_what_crosses_it():
     assert not bool(crosses(config, jnp.array([1.0, 0.0]), jnp.array([2.0, 2.0])))
 
 
+@pytest.mark.slow
 def test_seeds_in_groups_match_the_seed_alone_and_are_traced_once_per_size():
     """On a CPU five seeds are two programs, of three and of two: each seed as if alone, in its place, to 1e-5."""
     env, config = make_multigoal(), LoopConfig(num_envs=2, batch_size=16, capacity=500, warmup_steps=50)

@@ -23,6 +23,7 @@ def test_gaussian_fit_finds_a_gaussian():
     assert 0.66 < fit.elbo < 0.7 + 4 * fit.elbo_standard_error
 
 
+@pytest.mark.slow
 def test_svgd_family_is_closer_to_the_evidence_of_two_modes():
     """log Z of the target is log(2π·½·2) = log 2π; the bound must stay below it and gain at least half of log 2."""
     log_evidence = np.log(2 * np.pi)

@@ -276,7 +276,7 @@ def same(left, right):
         np.testing.assert_array_equal(one, other)
 
 
-@pytest.mark.parametrize(("algo", "horizon"), [("sac", 1), ("ppo", 4)])
+@pytest.mark.parametrize(("algo", "horizon"), [("sac", 1), pytest.param("ppo", 4, marks=pytest.mark.slow)])
 def test_training_and_evaluation_are_the_same_with_workers(algo, horizon):
     left, right = (host_loop(algo=algo, workers=workers, horizon=horizon) for workers in (0, 2))
     for loop in (left, right):

@@ -69,7 +69,7 @@ DETAILED = ("S²AC(φ,θ)", "SAC")
 
 SHOWN = 24  # trajectories kept in a record,
 CLOUD = 60  # and actions at each of the six states,
-SHOWN_SEED = 0  # of this seed alone:
+SHOWN_SEED = 0  # of this seed alone, and of no extra system:
 PICTURES = ("paths", "wall_paths", "clouds")
 CHUNK = 500  # rounds of one call
 TRENDS = 10  # times in training at which the start is looked at
@@ -178,7 +178,8 @@ def run_system(
     records: list[Record] = []
     for i in range(len(ALPHAS) * len(seeds)):
         seed = seeds[i % len(seeds)]
-        kept = {name: found for name, found in judged.items() if seed == SHOWN_SEED or name not in PICTURES}
+        shown = seed == SHOWN_SEED and system in SYSTEMS
+        kept = {name: found for name, found in judged.items() if shown or name not in PICTURES}
         records.append(
             {
                 "name": system,

@@ -23,9 +23,11 @@ def act(arrays, about, observation, noise=None):
     for layer in about["layers"]:
         value = value @ arrays[f"{layer['layer']}.weight"] + arrays[f"{layer['layer']}.bias"]
         value = ACTIVATIONS[layer["activation"]](value)
-    if about["head"] == "gaussian":
+    if about["head"] in ("gaussian", "spread"):
         value, raw = np.split(value, 2)
-        if about["noise"] == "gaussian":
+        if about["noise"] == "input":
+            value = value + np.logaddexp(0, raw) / np.log(2) * np.sqrt(2 / np.pi) * (noise + 0.044715 * noise**3)
+        elif about["noise"] == "gaussian":
             low, high = np.log(about["min_std"]), np.log(about["max_std"])
             value = value + np.exp(low + 0.5 * (high - low) * (np.tanh(raw) + 1)) * noise
     share = np.clip(value, -1, 1) if about["head"] == "clip" else np.tanh(value)

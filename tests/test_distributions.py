@@ -7,7 +7,13 @@ import pytest
 import scipy.stats
 
 from s2ac.checks import InvalidArgument
-from s2ac.distributions import Gaussian, TruncatedGaussian, make_box, tanh_log_det
+from s2ac.distributions import Gaussian, TruncatedGaussian, make_box, tanh_log_det, uniform_pre_tanh
+
+
+def test_squashed_noise_is_uniform():
+    normal = np.linspace(-8, 8, 4001)
+    share = 0.5 * (1 + np.tanh(np.asarray(uniform_pre_tanh(jnp.asarray(normal)))))
+    assert np.abs(share - scipy.stats.norm.cdf(normal)).max() < 4e-4
 
 
 def test_tanh_log_det_is_exact_where_one_minus_tanh_squared_is_zero():

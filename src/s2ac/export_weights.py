@@ -34,11 +34,11 @@ def network_of(
     """The one network that a rule runs, its arrays by name, and how to run it: see `run_network`."""
     state, config, algo = agent.policy_state(seed_index), agent.algorithm_config, agent.algo
     layers: Any = None
-    head, noisy = "squash", False
+    head = "squash"
     if select == "amortized":
-        layers, noisy = state.auxiliary, True
+        layers, head = state.auxiliary, "spread"
     elif algo == "sql" and select == "sample":
-        layers, noisy = state.actor, True
+        layers, head = state.actor, "spread"
     elif algo == "ddpg" and select == "mean":
         layers = state.actor
     elif algo == "ppo" and select == "mean":
@@ -59,7 +59,7 @@ def network_of(
         arrays |= {f"{index}.weight": np.array(layer.weight), f"{index}.bias": np.array(layer.bias)}
         shape = list(layer.weight.shape)
         described.append({"layer": index, "shape": shape, "activation": None if last else config.activation})
-    drawn = "gaussian" if select == "sample" and head == "gaussian" else "input" if noisy else None
+    drawn = "gaussian" if select == "sample" and head == "gaussian" else "input" if head == "spread" else None
     description: dict[str, Any] = {"layers": described, "head": head, "noise": drawn}
     if head == "gaussian":
         description |= {"min_std": config.min_std, "max_std": config.max_std}
@@ -85,9 +85,12 @@ def run_network(
         value = value @ arrays[f"{layer['layer']}.weight"] + arrays[f"{layer['layer']}.bias"]
         value = NUMPY_ACTIVATIONS[layer["activation"]](value)
     low, high = np.array(about["action_low"], np.float32), np.array(about["action_high"], np.float32)
-    if about["head"] == "gaussian":
+    if about["head"] in ("gaussian", "spread"):
         value, raw = np.split(value, 2, axis=-1)
-        if about["noise"] == "gaussian":
+        if about["noise"] == "input":
+            wide = np.sqrt(2 / np.pi) * (noise + 0.044715 * noise**3)
+            value = value + np.logaddexp(0, raw) / np.log(2) * wide
+        elif about["noise"] == "gaussian":
             least, most = np.log(about["min_std"]), np.log(about["max_std"])
             value = value + np.exp(least + 0.5 * (most - least) * (np.tanh(raw) + 1)) * noise
     share = value if about["head"] == "clip" else np.tanh(value)

@@ -59,6 +59,7 @@ _MULTIGOAL: Preset = {  # chosen by the gap to the exact optimum: docs/studies/m
     "algorithm": {
         "hidden": (128, 128),
         "activation": "elu",
+        "frequency": 1.5,  # without it no critic sees a goal's edge
         "learning_rate": 1e-3,
         "target_rate": 0.01,
         "discount": 0.8,  # released code
@@ -70,7 +71,7 @@ _MULTIGOAL: Preset = {  # chosen by the gap to the exact optimum: docs/studies/m
         "num_steps": 0,
         "resample": True,
         "start_alpha": 10.0,
-        "mode_alpha": 1.0,
+        "mode_alpha": 0.6,
         "min_std": 0.05,
         "max_std": 2.0,
     },

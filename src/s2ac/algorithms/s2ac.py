@@ -26,7 +26,7 @@ from s2ac.algorithms.base import ActionSample, Actor, Algorithm, Modes
 from s2ac.algorithms.maxent import Auxiliary, make_maxent
 from s2ac.algorithms.sac import SacConfig, box_of, gaussian_of, init_gaussian
 from s2ac.checks import InvalidArgument, check_name
-from s2ac.distributions import Box, Gaussian
+from s2ac.distributions import Box, Gaussian, uniform_pre_tanh
 from s2ac.networks import init_mlp, mlp
 from s2ac.samplers import FORMS, Sampler, make_svgd, run
 from s2ac.samplers.kernel import as_rule, mean
@@ -224,12 +224,17 @@ def make_amortized(spec: EnvSpec, config: S2acConfig) -> Auxiliary:
     ψ descends −Σ_i v(u_i)ᵀ f_ψ(s, z_i) with v, SVGD's velocity at the outputs themselves, held constant: the gradient of
     KL(law of f_ψ ‖ p) in the kernel's function space, pulled back to ψ. The sum over the other outputs alone (`leave-one-out`) is an
     unbiased estimate of that velocity; with the self term, ∇log p(u_i)/M without its share of repulsion, the law would be too narrow.
+
+    The network's outputs are a place m and a width w, u = m(s, z) + w(s, z) g(z), w > 0, where squash(g(z)) is uniform on the box
+    (`uniform_pre_tanh`). So the first law is nearly the one of an infinite temperature, and a narrow one is a small w; a plain network starts
+    nearly as a point, and has not become wide enough long after.
     """
     box = box_of(spec)
     stein = make_svgd(1.0, mean(config.bandwidth_factor), "leave-one-out")
 
     def output(params: Params, noise: Array, observation: Array) -> Array:
-        return mlp(params, jnp.concatenate([observation, noise]), config.activation)
+        place, raw = jnp.split(mlp(params, jnp.concatenate([observation, noise]), config.activation), 2)
+        return place + jax.nn.softplus(raw) / jnp.log(2.0) * uniform_pre_tanh(noise)
 
     def loss(params: Params, key: Key, observation: Array, q: Callable[[Array], Array], alpha: Array) -> Array:
         key_noise, key_step = jax.random.split(key)
@@ -244,7 +249,7 @@ def make_amortized(spec: EnvSpec, config: S2acConfig) -> Auxiliary:
         return box.squash(output(params, jax.random.normal(key, (spec.action_size,)), observation))
 
     def init(key: Key) -> Params:
-        return init_mlp(key, (spec.observation_size + spec.action_size, *config.hidden, spec.action_size))
+        return init_mlp(key, (spec.observation_size + spec.action_size, *config.hidden, 2 * spec.action_size))
 
     return Auxiliary(init, loss, act)
 

@@ -1,5 +1,6 @@
 """Pictures of the multigoal environment."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import matplotlib
@@ -67,6 +68,15 @@ def draw(records: list[Record], directory: Path) -> list[Path]:
     return [directory / f"{name}.png" for name in pictures]
 
 
+def _seeds(records: list[Record], have: Sequence[str]) -> str:
+    """How many seeds the systems have, from the fewest to the most."""
+    from s2ac.studies.multigoal import ALPHAS
+    from s2ac.studies.multigoal_claims import agents
+
+    numbers = sorted({len(agents(records, system, ALPHAS[0])) for system in have}) or [0]
+    return " to ".join(str(number) for number in dict.fromkeys((numbers[0], numbers[-1]))) + " seeds"
+
+
 def _arena(panel: plt.Axes, wall: tuple[tuple[float, float], tuple[float, float]] | None) -> None:
     for goal, colour in zip(THREE_GOALS, GOAL_COLOURS, strict=True):
         panel.add_patch(plt.Circle(goal, 0.5, color=colour, alpha=0.35))
@@ -95,7 +105,9 @@ def _paths(records: list[Record], have: list[str], field: str, wall: tuple | Non
                 )
             if row == rows[0]:
                 panel.set_title(f"α = {alpha:g}")
-        panels[0].set_ylabel(row if row != "optimum" else "exact optimum")
+        panels[0].set_ylabel(f"{row if row != 'optimum' else 'exact optimum'}\ny")
+    for panel in axes[-1]:
+        panel.set_xlabel("x")
     what = "with the obstacle, which training never saw" if wall else "without obstacle"
     figure.suptitle(f"Trajectories of seed 0 {what}: coloured by the goal they reach, grey if none", fontsize=9)
     return figure
@@ -131,12 +143,10 @@ def _shares(records: list[Record], have: list[str], what: str) -> plt.Figure:
         panel.set_yticks(range(len(rows)), rows)
         panel.grid(False)
     axes[0].invert_yaxis()  # shared by all
-    numbers = sorted({len(agents(records, system, ALPHAS[0])) for system in have}) or [0]
-    seeds = " to ".join(str(number) for number in dict.fromkeys((numbers[0], numbers[-1])))
     goals = "goals (5, 0) red, (−4, 3) blue, (−4, −3) green, none grey"
     title = {
-        "sample": f"Where episodes end: {goals}; at the right, goals kept per agent; mean of {seeds} seeds",
-        "wall": f"Where episodes end that hit the obstacle: {goals}; at the right, the share that hits it; mean of {seeds} seeds",
+        "sample": f"Where episodes end: {goals}; at the right, goals kept per agent; mean of {_seeds(records, have)}",
+        "wall": f"Where episodes end that hit the obstacle: {goals}; at the right, the share that hits it; mean of {_seeds(records, have)}",
     }
     figure.suptitle(title[what], fontsize=9)
     return figure
@@ -182,7 +192,7 @@ def _gap(records: list[Record], have: list[str]) -> plt.Figure:
     for panel in axes:
         panel.set_xticks(places, [f"{alpha:g}" for alpha in ALPHAS])
     axes[0].legend(fontsize=7)
-    figure.suptitle("Every dot is a seed; bars are 95 % t intervals of the mean", fontsize=9)
+    figure.suptitle(f"Every dot is one of {_seeds(records, have)}; bars are 95 % t intervals of the mean", fontsize=9)
     return figure
 
 
@@ -196,7 +206,7 @@ def _maps(records: list[Record]) -> plt.Figure:
         "SAC": lambda a: agents(records, SAC, a),
     }
     rows = {name: find for name, find in rows.items() if find(ALPHAS[0])}
-    figure, axes = plt.subplots(len(rows), len(ALPHAS), figsize=(2.4 * len(ALPHAS), 2.3 * len(rows)), squeeze=False)
+    figure, axes = plt.subplots(len(rows), len(ALPHAS), figsize=(2.6 * len(ALPHAS), 2.1 * len(rows)), squeeze=False)
     for column, alpha in enumerate(ALPHAS):
         maps = {
             n: np.mean([r["entropy_map"] for r in find(alpha)], axis=0).reshape(len(MAP), len(MAP))
@@ -215,9 +225,13 @@ def _maps(records: list[Record]) -> plt.Figure:
             if row == 0:
                 panel.set_title(f"α = {alpha:g}")
             if column == 0:
-                panel.set_ylabel(name)
-        figure.colorbar(shown, ax=axes[:, column], shrink=0.6, label="nats" if column == len(ALPHAS) - 1 else None)
-    figure.suptitle("Entropy of the true action law by position, mean over seeds; goals are circles", fontsize=9)
+                panel.set_ylabel(f"{name}\ny")
+        panel.set_xlabel("x")
+        figure.colorbar(shown, ax=axes[:, column], aspect=50, label="nats" if column == len(ALPHAS) - 1 else None)
+    figure.suptitle(
+        f"Entropy of the true action law by position, mean of {_seeds(records, list(rows)[1:])}; goals are circles",
+        fontsize=9,
+    )
     return figure
 
 
@@ -236,10 +250,13 @@ def _landscapes(records: list[Record]) -> plt.Figure:
             )
             if found and "clouds" in found[0]:
                 panel.plot(*np.array(found[0]["clouds"][index]).T, ".", color="#cc3311", markersize=2)
-            panel.set(xticks=(), yticks=(), xlim=(-1, 1), ylim=(-1, 1), aspect="equal")
+            panel.set(xticks=(-1, 0, 1), yticks=(-1, 0, 1), xlim=(-1, 1), ylim=(-1, 1), aspect="equal")
+            panel.label_outer()
             if alpha == ALPHAS[0]:
                 panel.set_title(f"s_{name} = {STATES[name]}")
-        panels[0].set_ylabel(f"α = {alpha:g}")
+        panels[0].set_ylabel(f"α = {alpha:g}\nsecond action")
+    for panel in axes[-1]:
+        panel.set_xlabel("first action")
     figure.suptitle("Exact Q* over the action (dark is high), and 60 actions of S²AC(φ,θ), seed 0, in red", fontsize=9)
     return figure
 
@@ -270,7 +287,8 @@ def _by_alpha(records: list[Record], have: list[str]) -> plt.Figure:
         panel.set(title=title, xlabel="α")
     axes[0].legend(fontsize=7)
     figure.suptitle(
-        "Smoothness of the learned Q over six states, and resistance to the obstacle; means over seeds", fontsize=9
+        f"Smoothness of the learned Q over six states, and resistance to the obstacle; mean of {_seeds(records, have)}",
+        fontsize=9,
     )
     return figure
 
@@ -298,7 +316,7 @@ def _trends(records: list[Record]) -> plt.Figure:
     axes[1, 0].set_ylabel("σ_θ, before tanh")
     axes[0, -1].legend(fontsize=7)
     figure.suptitle(
-        "The learned start between the goals (s_d) and next to the right one (s_f): mean over seeds, band from least to most",
+        f"The learned start between the goals (s_d) and next to the right one (s_f): mean of {_seeds(records, shown)}, band from least to most",
         fontsize=9,
     )
     return figure

@@ -2,13 +2,15 @@
 
 import json
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from s2ac.checks import S2acError
 from s2ac.cli import main
+from s2ac.envs.multigoal_exact import ActionLaw
 from s2ac.studies.base import RecordFile
-from s2ac.studies.multigoal import ALPHAS, EXTRAS, MAP, SYSTEMS
+from s2ac.studies.multigoal import ALPHAS, EXTRAS, MAP, SYSTEMS, moments, smoothness_by_differences
 from s2ac.studies.multigoal_claims import decide, left_share
 from s2ac.studies.reproduce import reproduce_multigoal
 
@@ -26,7 +28,8 @@ def made_up(single_mode=("SAC", "SAC-NF"), amortized_loss=0.01):
     path = np.linspace((0, 0), (5, 0), 31).tolist()
     records = [
         {"name": f"optimum, α = {alpha:g}", "kind": "optimum", "alpha": alpha, "value": -80.0, "error": 0.01, "shares": EVEN,
-         "objective": -80.0, "paths": [path], "entropy_map": entropy_map.tolist(), "landscapes": [list(range(16))] * 6}
+         "objective": -80.0, "paths": [path], "entropy_map": entropy_map.tolist(), "landscapes": [list(range(16))] * 6,
+         "wall_paths": [path], "wall_hits": 0.5, "wall_reached": 0.4, "wall_shares": [0.4, 0.0, 0.0], "smoothness": [9.0, 8.0], "moments": [[0.0, 0.0, 0.4, 0.4]] * 6}
         for alpha in ALPHAS
     ]  # fmt: skip
     for system in (*SYSTEMS, *EXTRAS):
@@ -50,6 +53,19 @@ def made_up(single_mode=("SAC", "SAC-NF"), amortized_loss=0.01):
 
 def verdicts(records):
     return {claim.number: claim.verdict for claim in decide(records)}
+
+
+def test_what_is_said_of_the_optimum_on_known_functions():
+    """Differences are exact for a quadratic Q; the optimum's law without a Q is uniform, logistic before the squash."""
+    quadratic = lambda position, action: 3 * action[0] ** 2 + 2 * action[0] * action[1] - 7 * action[1]  # noqa: E731
+    axis = np.linspace(-0.9, 0.9, 7)
+    first, second = np.meshgrid(axis, axis, indexing="ij")
+    slopes = np.abs([6 * first + 2 * second, 2 * first - 7]).mean()
+    np.testing.assert_allclose(smoothness_by_differences(quadratic), [slopes, (6 + 2 + 2 + 0) / 4], rtol=1e-4)
+    nodes = (np.arange(128) + 0.5) / 64 - 1
+    action = np.stack(np.meshgrid(nodes, nodes, indexing="ij"), axis=-1).reshape(-1, 2)
+    law = ActionLaw(jnp.array(action), *[jnp.zeros(len(action))] * 2, jnp.zeros(()), jnp.zeros(()))
+    np.testing.assert_allclose(moments(law), [0, 0, *[np.pi / 12**0.5] * 2], rtol=0.02, atol=1e-6)
 
 
 def test_claims_are_decided_both_ways():

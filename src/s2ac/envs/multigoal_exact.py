@@ -243,9 +243,11 @@ class Rollout(NamedTuple):
     entropy: Array  # [E], mean over the steps
 
 
-def rollout(key: Key, solution: Solution, num_episodes: int, num_actions: int = 64) -> Rollout:
-    """Play the optimal policy."""
-    config = solution.config
+def rollout(
+    key: Key, solution: Solution, num_episodes: int, num_actions: int = 64, where: MultigoalConfig | None = None
+) -> Rollout:
+    """Play the optimal policy, in its own environment or in another, for which it need not be optimal."""
+    config = where or solution.config
     goals = jnp.asarray(config.goals)
 
     def episode(key: Key) -> Rollout:

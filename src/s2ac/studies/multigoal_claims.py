@@ -159,7 +159,8 @@ def _wall(records: list[Record]) -> Judgement:
 def _smooth(records: list[Record]) -> Judgement:
     first = change(records, S2AC, lambda r: float(np.log(r["smoothness"][0])))
     second = change(records, S2AC, lambda r: float(np.log(r["smoothness"][1])))
-    text = f"log M1 changes by {first}, log M2 by {second}"
+    best = "; ".join(" ".join(f"{optimum(records, a)['smoothness'][m]:.1f}" for a in ALPHAS) for m in (0, 1))
+    text = f"log M1 changes by {first}, log M2 by {second}; M1 and M2 of Q* by α: {best}"
     return (
         first.high < 0 and second.high < 0,
         text,

@@ -14,6 +14,7 @@ from s2ac.envs.multigoal import STATES, THREE_GOALS, WALL
 from s2ac.studies.base import Record, figure_style, save_figure
 
 GOAL_COLOURS = ("#ee6677", "#4477aa", "#228833")
+STARTS = ((3, "-", "s_d"), (5, "--", "s_f"))  # the states, of the six, whose start is drawn
 SYSTEM_COLOURS = ("#cc3311", "#ee7733", "#ee3377", "#0077bb", "#33bbee", "#009988")
 
 
@@ -90,12 +91,11 @@ def _paths(records: list[Record], have: list[str], field: str, wall: tuple | Non
     from s2ac.studies.multigoal import ALPHAS
     from s2ac.studies.multigoal_claims import agents, optimum
 
-    have = [system for system in have if field in agents(records, system, ALPHAS[0])[0]]
-    rows = have if wall else ["optimum", *have]
+    rows = ["optimum", *(system for system in have if field in agents(records, system, ALPHAS[0])[0])]
     figure, axes = plt.subplots(len(rows), len(ALPHAS), figsize=(2.1 * len(ALPHAS), 2.15 * len(rows)), squeeze=False)
     for panels, row in zip(axes, rows, strict=True):
         for panel, alpha in zip(panels, ALPHAS, strict=True):
-            paths = optimum(records, alpha)["paths"] if row == "optimum" else agents(records, row, alpha)[0][field]
+            paths = (optimum(records, alpha) if row == "optimum" else agents(records, row, alpha)[0])[field]
             _arena(panel, wall)
             for path in np.array(paths):
                 distance = np.linalg.norm(path[-1] - np.array(THREE_GOALS), axis=1)
@@ -118,16 +118,17 @@ def _shares(records: list[Record], have: list[str], what: str) -> plt.Figure:
     from s2ac.studies.multigoal import ALPHAS
     from s2ac.studies.multigoal_claims import agents, optimum
 
+    def runs(row: str, alpha: float) -> list[Record]:
+        return [optimum(records, alpha)] if row == rows[0] else [r["sample"] for r in agents(records, row, alpha)]
+
     def shares(row: str, alpha: float) -> np.ndarray:
-        if row == "exact optimum":
-            return np.array([optimum(records, alpha)["shares"]])
-        found = [r["sample"] for r in agents(records, row, alpha)]
+        found = runs(row, alpha)
         if what == "sample":
             return np.array([r["shares"] for r in found])
         return np.array([[*r["wall_shares"], 1 - r["wall_reached"]] for r in found])
 
     figure, axes = plt.subplots(1, len(ALPHAS), figsize=(3 * len(ALPHAS), 3), sharey=True)
-    rows = ["exact optimum", *have] if what == "sample" else have
+    rows = ["exact optimum", *have]
     for panel, alpha in zip(axes, ALPHAS, strict=True):
         for index, row in enumerate(rows):
             each = shares(row, alpha)
@@ -135,10 +136,9 @@ def _shares(records: list[Record], have: list[str], what: str) -> plt.Figure:
             for share, colour in zip(each.mean(axis=0), (*GOAL_COLOURS, "#cccccc"), strict=True):
                 panel.barh(index, share, left=start, color=colour, height=0.75)
                 start += share
-            if row != "exact optimum":
-                hits = np.mean([r["sample"]["wall_hits"] for r in agents(records, row, alpha)])
-                note = f"{np.mean((each[:, :-1] > 0.02).sum(axis=1)):.1f}" if what == "sample" else f"{hits:.0%}"
-                panel.text(1.01, index, note, va="center", fontsize=7)
+            hits = np.mean([r["wall_hits"] for r in runs(row, alpha)])
+            note = f"{np.mean((each[:, :-1] > 0.02).sum(axis=1)):.1f}" if what == "sample" else f"{hits:.0%}"
+            panel.text(1.01, index, note, va="center", fontsize=7)
         panel.set(title=f"α = {alpha:g}", xlim=(0, 1.15), xlabel="share of episodes")
         panel.set_yticks(range(len(rows)), rows)
         panel.grid(False)
@@ -263,31 +263,33 @@ def _landscapes(records: list[Record]) -> plt.Figure:
 
 def _by_alpha(records: list[Record], have: list[str]) -> plt.Figure:
     from s2ac.studies.multigoal import ALPHAS
-    from s2ac.studies.multigoal_claims import over_agents
+    from s2ac.studies.multigoal_claims import AMORTIZED, optimum, over_agents
     from s2ac.studies.statistics import t_interval
 
     numbers = {
-        "M1: mean |∂Q/∂a|": lambda r: r["smoothness"][0],
-        "M2: mean |∂²Q/∂a²|": lambda r: r["smoothness"][1],
-        "share that reaches a goal after hitting the wall": lambda r: r["sample"]["wall_reached"],
+        "M1: mean |∂Q/∂a|, reward per unit": lambda r: r["smoothness"][0],
+        "M2: mean |∂²Q/∂a²|, reward per unit²": lambda r: r["smoothness"][1],
+        "share that reaches a goal after hitting the wall": lambda r: r.get("sample", r)["wall_reached"],
     }
-    figure, axes = plt.subplots(1, 3, figsize=(11, 3.2))
+    figure, axes = plt.subplots(1, 3, figsize=(12, 3.2))
     for panel, (title, number) in zip(axes, numbers.items(), strict=True):
         for index, system in enumerate(have):
             means = [t_interval(over_agents(records, system, alpha, number)) for alpha in ALPHAS]
             panel.plot(
                 range(len(ALPHAS)),
                 [e.value for e in means],
-                "o-",
+                "o:" if system == AMORTIZED else "o-",  # its critics are those of S²AC(φ,θ)
                 color=SYSTEM_COLOURS[index % 6],
                 label=system,
                 markersize=4,
             )
+        best = [number(optimum(records, alpha)) for alpha in ALPHAS]
+        panel.plot(range(len(ALPHAS)), best, "ks--", label="exact optimum", markersize=4)
         panel.set_xticks(range(len(ALPHAS)), [f"{alpha:g}" for alpha in ALPHAS])
         panel.set(title=title, xlabel="α")
-    axes[0].legend(fontsize=7)
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside right center", fontsize=7)
     figure.suptitle(
-        f"Smoothness of the learned Q over six states, and resistance to the obstacle; mean of {_seeds(records, have)}",
+        f"Smoothness of Q over six states (Q*: by differences of 1/16), and resistance to the obstacle; mean of {_seeds(records, have)}",
         fontsize=9,
     )
     return figure
@@ -295,7 +297,7 @@ def _by_alpha(records: list[Record], have: list[str]) -> plt.Figure:
 
 def _trends(records: list[Record]) -> plt.Figure:
     from s2ac.studies.multigoal import ALPHAS
-    from s2ac.studies.multigoal_claims import S2AC, SAC, agents
+    from s2ac.studies.multigoal_claims import S2AC, SAC, agents, optimum
 
     shown = [system for system in (S2AC, SAC) if agents(records, system, ALPHAS[0])]
     figure, axes = plt.subplots(2, len(ALPHAS), figsize=(2.9 * len(ALPHAS), 5), sharex=True, squeeze=False)
@@ -303,20 +305,24 @@ def _trends(records: list[Record]) -> plt.Figure:
         for index, system in enumerate(shown):
             trend = np.array([r["trend"] for r in agents(records, system, alpha)])  # [seed, time, state, 4]
             time = np.linspace(0, 1, trend.shape[1] + 1)[1:]
-            for state, style, name in ((3, "-", "s_d"), (5, "--", "s_f")):
+            for state, style, name in STARTS:
                 label, colour = f"{system}, {name}", SYSTEM_COLOURS[3 * index]
                 for row, number in enumerate((trend[:, :, state, 0], trend[:, :, state, 2:].mean(axis=-1))):
                     axes[row, column].plot(time, number.mean(axis=0), style, color=colour, label=label)
                     axes[row, column].fill_between(
                         time, number.min(0), number.max(0), color=colour, alpha=0.12, linewidth=0
                     )
+        best = np.array(optimum(records, alpha)["moments"])
+        for state, style, name in STARTS:
+            for row, number in enumerate((best[state, 0], best[state, 2:].mean())):
+                axes[row, column].axhline(number, color="black", linestyle=style, linewidth=0.8, label=f"π*, {name}")
         axes[0, column].set_title(f"α = {alpha:g}")
         axes[1, column].set_xlabel("share of training")
     axes[0, 0].set_ylabel("x of μ_θ, before tanh")
     axes[1, 0].set_ylabel("σ_θ, before tanh")
     axes[0, -1].legend(fontsize=7)
     figure.suptitle(
-        f"The learned start between the goals (s_d) and next to the right one (s_f): mean of {_seeds(records, shown)}, band from least to most",
+        f"The learned start and the optimum's law between the goals (s_d) and next to the right one (s_f): mean of {_seeds(records, shown)}, band from least to most",
         fontsize=9,
     )
     return figure

@@ -278,3 +278,13 @@ def test_the_amortised_network_rests_where_its_law_is_the_targets():
     losses = np.asarray(jax.jit(jax.vmap(one))(jax.random.split(jax.random.key(0), 4000)))
     assert abs(losses.mean()) < 4 * losses.std() / 4000**0.5
     assert 4 * losses.std() / 4000**0.5 < 0.03
+
+    # Too far to one side, and too wide: descent goes back.
+    off = resting[-1]._replace(bias=jnp.ones_like(resting[-1].bias))
+
+    def mean(last, keys):
+        of = lambda key: amortized.loss((*resting[:-1], last), key, jnp.zeros(SPEC.observation_size), constant, 0.3)  # noqa: E731
+        return jnp.mean(jax.vmap(of)(keys))
+
+    gradient = jax.jit(jax.grad(mean))(off, jax.random.split(jax.random.key(1), 500))
+    assert (gradient.bias > 0).all()

@@ -10,8 +10,9 @@ from s2ac.checks import S2acError
 from s2ac.cli import main
 from s2ac.envs.multigoal_exact import ActionLaw
 from s2ac.studies.base import RecordFile
-from s2ac.studies.multigoal import ALPHAS, EXTRAS, MAP, SYSTEMS, moments, smoothness_by_differences
+from s2ac.studies.multigoal import ALPHAS, EXTRAS, MAP, SYSTEMS
 from s2ac.studies.multigoal_claims import decide, left_share
+from s2ac.studies.multigoal_scores import moments, smoothness_by_differences
 from s2ac.studies.reproduce import reproduce_multigoal
 
 SEEDS = 5
@@ -61,7 +62,9 @@ def test_what_is_said_of_the_optimum_on_known_functions():
     axis = np.linspace(-0.9, 0.9, 7)
     first, second = np.meshgrid(axis, axis, indexing="ij")
     slopes = np.abs([6 * first + 2 * second, 2 * first - 7]).mean()
-    np.testing.assert_allclose(smoothness_by_differences(quadratic), [slopes, (6 + 2 + 2 + 0) / 4], rtol=1e-4)
+    np.testing.assert_allclose(
+        smoothness_by_differences(quadratic, np.zeros((2, 2))), [slopes, (6 + 2 + 2 + 0) / 4], rtol=1e-4
+    )
     nodes = (np.arange(128) + 0.5) / 64 - 1
     action = np.stack(np.meshgrid(nodes, nodes, indexing="ij"), axis=-1).reshape(-1, 2)
     law = ActionLaw(jnp.array(action), *[jnp.zeros(len(action))] * 2, jnp.zeros(()), jnp.zeros(()))

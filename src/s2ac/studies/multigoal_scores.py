@@ -7,17 +7,21 @@ independent actions are drawn, and their entropy is a nearest-neighbour estimate
 
 each bracket being α KL(π(·|s) ‖ π*(·|s)) ≥ 0; what follows the time limit counts as V*. States are drawn from the visited ones
 with weight γ^t. `objective` is the same number the long way: discounted rewards, and the entropies.
+
+Below them, what else is said of a policy and of the optimum alike: passing the obstacle, and the smoothness of Q.
 """
 
 from collections.abc import Callable
-from typing import NamedTuple
+from functools import partial
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 
+from s2ac.algorithms.base import Algorithm
 from s2ac.distributions import tanh_log_det
-from s2ac.envs.multigoal import goal_distances, outcome
-from s2ac.envs.multigoal_exact import Solution, action_law, soft_q, value_at
+from s2ac.envs.multigoal import MultigoalConfig, goal_distances, outcome
+from s2ac.envs.multigoal_exact import ActionLaw, Solution, action_law, soft_q, value_at
 from s2ac.types import Array, Key
 
 NEIGHBOUR = 4
@@ -113,3 +117,58 @@ def score_policy(
         probe_kl=gaps[num_states:] / solution.alpha,
         probe_entropy=entropy[num_states:],
     )
+
+
+def obstacle(path: Array, length: Array, reached: Array, config: MultigoalConfig) -> dict[str, Array]:
+    """Episodes `[E, T + 1, 2]` against the wall: the share that hits it, and of those the shares that still reach each goal."""
+    alive = jnp.arange(path.shape[1] - 1)[None] < length[:, None]
+    stopped = jnp.all(path[:, 1:] == path[:, :-1], axis=-1) & alive & (jnp.abs(path[:, :-1]).max(-1) < config.limit)
+    hit = jnp.any(stopped, axis=1)
+    nearest = jnp.argmin(jnp.linalg.norm(path[:, -1, None] - jnp.array(config.goals)[None], axis=-1), axis=1)
+    goals = jax.nn.one_hot(nearest, len(config.goals)) * (hit & reached)[:, None]
+    shares = jnp.sum(goals, axis=0) / jnp.maximum(jnp.sum(hit), 1)
+    return {
+        "wall_hits": jnp.mean(hit),
+        "wall_reached": jnp.sum(shares),
+        "wall_shares": shares,
+    }
+
+
+def smoothness(algorithm: Algorithm, state: Any, probes: Array) -> Array:
+    """M1 and M2: mean absolute entries of the gradient and of the Hessian of Q in the action, over the six states."""
+    assert algorithm.value is not None
+
+    def at(observation: Array) -> tuple[Array, Array]:
+        q = lambda a: algorithm.value(state, observation, a)  # type: ignore[misc]  # noqa: E731
+        return jax.vmap(jax.grad(q))(smooth_at()), jax.vmap(jax.hessian(q))(smooth_at())
+
+    first, second = jax.vmap(at)(probes)
+    return jnp.stack([jnp.mean(jnp.abs(first)), jnp.mean(jnp.abs(second))])
+
+
+def smooth_at() -> Array:
+    """Actions at which a Q's smoothness is looked at, `[49, 2]`."""
+    axis = jnp.linspace(-0.9, 0.9, 7)
+    return jnp.stack(jnp.meshgrid(axis, axis, indexing="ij"), axis=-1).reshape(-1, 2)
+
+
+def smoothness_by_differences(q_of: Callable[[Array, Array], Array], probes: Any, step: float = 1 / 16) -> Array:
+    """M1 and M2 of Q*(position, action), which is known on a grid and jumps at the goals' edges, by central differences."""
+    shifts = step * jnp.array([(i, j) for i in (-1, 0, 1) for j in (-1, 0, 1)])
+
+    def at(position: Array, action: Array) -> tuple[Array, Array]:
+        q = jax.vmap(lambda shift: q_of(position, action + shift))(shifts).reshape(3, 3)
+        first = jnp.stack([q[2, 1] - q[0, 1], q[1, 2] - q[1, 0]]) / (2 * step)
+        mixed = (q[2, 2] - q[2, 0] - q[0, 2] + q[0, 0]) / 4
+        straight = jnp.stack([q[2, 1] + q[0, 1], q[1, 2] + q[1, 0]]) - 2 * q[1, 1]
+        return first, jnp.stack([straight[0], mixed, mixed, straight[1]]) / step**2
+
+    first, second = jax.vmap(lambda p: jax.vmap(partial(at, p))(smooth_at()))(jnp.array(probes))
+    return jnp.stack([jnp.mean(jnp.abs(first)), jnp.mean(jnp.abs(second))])
+
+
+def moments(law: ActionLaw) -> Array:
+    """Mean and standard deviation before the squash, `[4]`, to compare a start with."""
+    weight, points = jax.nn.softmax(law.log_prob), jnp.arctanh(law.action)
+    mean = weight @ points
+    return jnp.concatenate([mean, jnp.sqrt(weight @ (points - mean[None]) ** 2)])

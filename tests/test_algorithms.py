@@ -72,6 +72,19 @@ def test_without_steps_s2ac_is_sac_and_without_flows_sac_nf_is_sac():
         jax.tree.structure(sac.actor_memory), jax.tree.leaves(flow.actor_memory))))  # fmt: skip
 
 
+def test_a_start_with_a_loss_of_its_own_at_the_policys_temperature_learns_as_sac():
+    """Bit for bit after an update, with no gradient through the samples; but α is aimed by the entropy at s'."""
+    bounds = {"min_std": 0.01, "max_std": 5.0, "learn_alpha": True, **SMALL}
+    sac, told = after_updates(make_sac(SPEC, SacConfig(**bounds)), 1)
+    one = S2acConfig(**bounds, num_steps=0, num_particles=1, start_alpha=0.0, start_ratio=1.0)
+    own, metrics = after_updates(make_s2ac(SPEC, one), 1)
+    assert_same((sac.actor, sac.actor_memory, sac.critic), (own.actor, own.actor_memory, own.critic))
+    np.testing.assert_allclose(metrics["actor_loss"], told["actor_loss"], rtol=1e-5)
+    assert metrics["entropy"] != told["entropy"]
+    hot, _ = after_updates(make_s2ac(SPEC, replace(one, start_ratio=2.0)), 1)
+    assert not np.array_equal(jax.tree.leaves(hot.actor)[0], jax.tree.leaves(own.actor)[0])
+
+
 @pytest.mark.parametrize(
     "name", [pytest.param(n, marks=pytest.mark.slow) if n in ("s2ac-amortized", "s2ac-phi") else n for n in ALGORITHMS]
 )

@@ -31,7 +31,7 @@ BAD = {
     "bandwidth_factor": [0.0],
     "max_jacobian_norm": [0.0],
     "start_std": [0.0],
-    "start_alpha": [0.0, -1.0],
+    "start_alpha": [-0.1, float("inf")],
     "start_ratio": [0.5, float("inf")],
     "score_precision": ["half", 16],
     "mode_alpha": [0.0, -1.0],

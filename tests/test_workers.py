@@ -286,6 +286,7 @@ def test_training_and_evaluation_are_the_same_with_workers(algo, horizon):
         same(left.play("sample", 3), right.play("sample", 3))
     same(left.play("mean", 3), left.play("mean", 3))  # each evaluation begins anew
     same(left.play("mean", 2), right.play("mean", 2))
+    same(right.play_rules(("sample", "mean"), 3), {rule: left.play(rule, 3) for rule in ("sample", "mean")})
     same(left.state, right.state)
     pids = [process.pid for envs in (right.envs, right._evaluated[1]) for process in envs.team.processes]
     assert len(pids) == 4

@@ -194,7 +194,7 @@ class Agent:
         """Play whole episodes of every seed by a selection rule, on environments of their own."""
         check_count("episodes", episodes, 1)
         check_name("select", select, self.algorithm.rules)
-        played = self._with_run().play(select, episodes)
+        played = self._with_run().play((select,), episodes)[select]
         total = np.asarray(played.total)
         return Evaluation(float(total.mean()), float(total.std()), total, np.asarray(played.length))
 

@@ -58,7 +58,7 @@ RANGES: dict[str, Callable[[str, Any], None]] = {
     "bandwidth_factor": check_positive,
     "max_jacobian_norm": _maybe(check_positive),
     "start_std": check_positive,
-    "start_alpha": _maybe(check_positive),
+    "start_alpha": _maybe(_not_negative),
     "mode_alpha": _maybe(check_positive),
     "start_ratio": lambda name, value: check_between(name, value, 1, math.inf, open_high=True),
     "num_flows": _at_least(0),
@@ -132,7 +132,6 @@ class ActionSample(NamedTuple):
     action: Array  # [M, D], inside the box
     log_prob: Array  # [M]
     metrics: Metrics  # scalars about how they were made
-    loss: Array | float = 0.0  # what the actor adds to its loss, for parameters that have an objective of their own
 
 
 class Modes(NamedTuple):
@@ -155,3 +154,5 @@ class Actor(NamedTuple):
     score_dtype: Any = jnp.float32  # in which `q` is computed
     resample: bool = False  # whether a particle is executed in proportion to its importance weight
     modes: Modes | None = None  # if it does so, and modes are not chosen at α
+    # What the parameters descend, of one observation, if it is not the negative soft value of their samples.
+    loss: Callable[[Key, Any, Array, Callable[[Array], Array], Array], Array] | None = None

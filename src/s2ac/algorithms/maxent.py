@@ -5,6 +5,8 @@ r"""The one update that SAC, SAC-NF and S²AC share: a critic, and an actor whos
     actor    maximise E[min_c Q_c(s, a) − α log π(a|s)], through the samples               (Eq. 5)
     α        fixed, or minimise −log α · E[log π + target entropy]                         (Haarnoja et al. 2018)
 
+An actor with a loss of its own descends that instead, and the entropy that α aims with is then that of the target's samples, at s'.
+
 Expectations over actions are means over the actor's particles; if it resamples them, `soft_value_of` takes their place. The energy that an S²AC sampler climbs is the
 minimum of the online critics, also at s'.
 """
@@ -196,11 +198,15 @@ def make_maxent(spec: EnvSpec, config: MaxEntConfig, actor: Actor, auxiliary: Au
         alpha = jnp.exp(state.log_alpha)
 
         def one(key: Key, observation: Array) -> tuple[Array, Metrics]:
+            judge = energy_of(state.critic, observation, config.activations)
+            if actor.loss:
+                loss = actor.loss(key, params, observation, judge, alpha)
+                return loss, {"actor_loss": loss}
             energy = energy_of(state.critic, observation, config.activations, actor.score_dtype)
             drawn = actor.sample(key, params, observation, energy, alpha)
-            values = jax.vmap(energy_of(state.critic, observation, config.activations))(drawn.action)
+            values = jax.vmap(judge)(drawn.action)
             value, entropy = soft_value_of(values, drawn.log_prob, alpha, actor.resample)
-            return drawn.loss - value, {"actor_loss": -value, "entropy": entropy, **drawn.metrics}
+            return -value, {"actor_loss": -value, "entropy": entropy, **drawn.metrics}
 
         losses, metrics = jax.vmap(one)(keys, observations)
         return jnp.mean(losses), jax.tree.map(jnp.mean, metrics)
@@ -220,7 +226,8 @@ def make_maxent(spec: EnvSpec, config: MaxEntConfig, actor: Actor, auxiliary: Au
         actor_metrics = jax.tree.map(jnp.mean, drawn_metrics)
         if jax.tree.leaves(state.actor):  # S²AC(φ) has no actor to learn
             keys = jax.random.split(key_actor, num)
-            gradient, actor_metrics = jax.grad(actor_loss, has_aux=True)(state.actor, keys, state, batch.observation)
+            gradient, learned = jax.grad(actor_loss, has_aux=True)(state.actor, keys, state, batch.observation)
+            actor_metrics |= learned
             actor_params, actor_memory = descend(gradient, state.actor_memory, state.actor)
 
         if auxiliary:

@@ -156,12 +156,6 @@ def make_svgd_actor(spec: EnvSpec, config: S2acConfig) -> Actor:
         key_start, key_run = jax.random.split(key)
         particles = law.sample(key_start, drawn)
         log_density = jax.vmap(law.log_density)(particles)
-        loss: Array | float = 0.0
-        if config.start_alpha is not None:
-            value = jax.vmap(lambda u: q(box.squash(u)))(particles)
-            squash = jax.vmap(box.log_det)(particles)
-            loss = jnp.mean(start_temperature(config, alpha) * (log_density - squash) - value)
-            particles, log_density = jax.lax.stop_gradient((particles, log_density))
         metrics = {"entropy_start": -jnp.mean(log_density)}
         if config.num_steps:
             sampler = make_sampler(config, alpha)
@@ -175,7 +169,15 @@ def make_svgd_actor(spec: EnvSpec, config: S2acConfig) -> Actor:
             metrics["particle_std"] = jnp.mean(jnp.std(particles, axis=0))
         squash = jax.vmap(box.log_det)(particles)
         metrics |= {"entropy_squash": jnp.mean(squash), "std": jnp.mean(law.std)}
-        return ActionSample(jax.vmap(box.squash)(particles), log_density - squash, metrics, loss)
+        return ActionSample(jax.vmap(box.squash)(particles), log_density - squash, metrics)
+
+    def start_loss(key: Key, params: Params, observation: Array, q: Callable[[Array], Array], alpha: Array) -> Array:
+        """SAC's, at the start's own temperature."""
+        law = start_of(params, observation)
+        particles = law.sample(jax.random.split(key)[0], drawn)
+        log_prob = jax.vmap(lambda u: law.log_density(u) - box.log_det(u))(particles)
+        value = jax.vmap(lambda u: q(box.squash(u)))(particles)
+        return jnp.mean(start_temperature(config, alpha) * log_prob - value)
 
     def mean_action(params: Params, observation: Array) -> Array:
         return box.squash(start_of(params, observation).mean)
@@ -184,7 +186,8 @@ def make_svgd_actor(spec: EnvSpec, config: S2acConfig) -> Actor:
         return init_gaussian(key, spec, config) if config.start == "learned" else ()
 
     modes = None if config.mode_alpha is None else make_modes(config, config.mode_alpha, box, start_of)
-    return Actor(init, sample, mean_action, score_dtype(config), config.resample, modes)
+    loss = None if config.start_alpha is None else start_loss
+    return Actor(init, sample, mean_action, score_dtype(config), config.resample, modes, loss)
 
 
 def make_modes(config: S2acConfig, mode_alpha: float, box: Box, start_of: Callable[[Params, Array], Gaussian]) -> Modes:

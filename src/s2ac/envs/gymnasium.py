@@ -162,20 +162,22 @@ class HostEnvs:
         workers: int = 0,
         timeout: float = 120.0,
         once: bool = False,
+        copies: int = 1,
         spec: "EnvSpec | None" = None,
     ) -> None:
         """`purpose` keeps the random numbers of training and evaluation apart; larger numbers than `max_value` are errors.
 
         `workers` processes step them, or this one if 0; `timeout` is the seconds that a worker may take for a step.
-        With `once` an environment is left alone after its first episode. `spec` saves making one more to look at.
+        With `once` an environment is left alone after its first episode. With `copies` there are so many equal sets of them,
+        one after the other along the first axis. `spec` saves making one more to look at.
         """
         if spec is None:
             probe = make()
             spec = spec_of(probe, name)
             probe.close()
-        self.spec, self.shape = spec, (len(seeds), num)
+        self.spec, self.shape = spec, (copies * len(seeds), num)
         self.low, self.high = np.array(spec.action_low, np.float32), np.array(spec.action_high, np.float32)
-        job, places = Job(name, max_value, once), places_of(seeds, num, purpose)
+        job, places = Job(name, max_value, once), places_of(seeds, num, purpose) * copies
         self.step_count = 0
         self.team: Team
         if workers:

@@ -90,7 +90,7 @@ def run_evaluate(directory: Path, episodes: int, rules: tuple[str, ...], picture
         check_name("select", rule, run.algorithm.rules)
     for complaint in complaints:
         print(f"note: {complaint}")
-    played = {rule: run.play(rule, episodes) for rule in rules}
+    played = run.play(rules, episodes)
     for rule, result in played.items():
         for index in range(run.config.seeds):
             total = result.total[index]

@@ -292,6 +292,10 @@ class DeviceLoop:
         """Evaluation episodes of every seed, `[S, E, …]`."""
         return _joined(self._each(self._evaluate, [state.algorithm for state in self._states], rule, episodes))
 
+    def play_rules(self, rules: tuple[str, ...], episodes: int) -> dict[str, Episodes]:
+        """The same by several rules."""
+        return {rule: self.play(rule, episodes) for rule in rules}
+
     def extra(self) -> dict[str, Any]:
         """Nothing: the arrays hold everything."""
         return {}

@@ -76,7 +76,7 @@ class HostLoop:
             raise InvalidArgument("overlap = True: an on-policy algorithm cannot act with old parameters; use False")
         self.keys = jax.vmap(jax.random.key)(np.array(seeds))
         self.envs = self._make_envs(config.num_envs, TRAINING)
-        self._evaluated: tuple[int, HostEnvs] | None = None  # environments of the last evaluation, and how many
+        self._evaluated: tuple[tuple[int, int], HostEnvs] | None = None  # of the last evaluation: rules × episodes
         self._compile()
         algorithm, replay = self._init(self.keys)
         shape = (len(seeds), config.num_envs)
@@ -84,7 +84,7 @@ class HostLoop:
         self.state = LoopState(algorithm, replay, (), *fresh)
         self._look()
 
-    def _make_envs(self, num: int, purpose: int) -> HostEnvs:
+    def _make_envs(self, num: int, purpose: int, copies: int = 1) -> HostEnvs:
         config = self.config
         return HostEnvs(
             self.make,
@@ -96,6 +96,7 @@ class HostLoop:
             workers=config.workers,
             timeout=config.worker_timeout,
             once=purpose == EVALUATION,
+            copies=copies,
             spec=self.spec,
         )
 
@@ -217,33 +218,49 @@ class HostLoop:
         return metrics if sums is None else self._sum(sums, metrics)
 
     def play(self, rule: str, episodes: int) -> Episodes:
-        """Whole episodes of every seed on environments of their own; every episode counts once.
+        """Whole episodes of every seed on environments of their own; every episode counts once."""
+        return self.play_rules((rule,), episodes)[rule]
+
+    def play_rules(self, rules: tuple[str, ...], episodes: int) -> dict[str, Episodes]:
+        """Episodes by several rules, each on its own copy of the same environments: stepped together, so that the workers are
+        waited for once, and with the numbers that each rule would give alone.
 
         The environments are kept for the next evaluation, which begins anew with the same ones.
         """
         kept, self._evaluated = self._evaluated, None
-        if kept is not None and kept[0] != episodes:
+        size = len(rules), episodes
+        if kept is not None and kept[0] != size:
             kept[1].close()
             kept = None
-        envs = kept[1] if kept else self._make_envs(episodes, EVALUATION)
+        envs = kept[1] if kept else self._make_envs(episodes, EVALUATION, len(rules))
         if kept:
             envs.start()
-        alive = np.ones((len(self.seeds), episodes), bool)
-        total, length = np.zeros(alive.shape, np.float32), np.zeros(alive.shape, np.int32)
-        terminated = np.zeros(alive.shape, bool)
-        block, index = envs.block(), np.int32(0)
+        shape = (len(rules), len(self.seeds), episodes)
+        alive, terminated = np.ones(shape, bool), np.zeros(shape, bool)
+        total, length = np.zeros(shape, np.float32), np.zeros(shape, np.int32)
+        action = np.zeros((*shape, self.spec.action_size), np.float32)
+        blocks, index = envs.block().reshape(*shape, -1), np.int32(0)
         while alive.any():
-            action, index = self._act(self.keys, self.state.algorithm, block, index, rule, EVALUATE)
-            envs.send(np.asarray(action))
-            block = envs.receive_block()
-            step = unpack(block, self.spec.observation_size)
+            chosen = {
+                which: self._act(self.keys, self.state.algorithm, blocks[which], index, rule, EVALUATE)
+                for which, rule in enumerate(rules)
+                if alive[which].any()
+            }
+            for which, (actions, following) in chosen.items():
+                action[which], index = actions, following
+            envs.send(action)
+            blocks = envs.receive_block().reshape(blocks.shape)
+            step = unpack(blocks, self.spec.observation_size)
             total += alive * step.reward
             length += alive
             terminated |= alive & (step.terminated > 0)
             alive &= np.maximum(step.terminated, step.truncated) == 0
-        self._evaluated = episodes, envs
-        nothing: Any = np.zeros((*alive.shape, 0, 0), np.float32)
-        return Episodes(nothing, nothing, total, length, terminated)  # type: ignore[arg-type]
+        self._evaluated = size, envs
+        nothing: Any = np.zeros((*shape[1:], 0, 0), np.float32)
+        return {
+            rule: Episodes(nothing, nothing, total[which], length[which], terminated[which])
+            for which, rule in enumerate(rules)
+        }
 
     def extra(self) -> dict[str, Any]:
         """What a checkpoint must hold beside the arrays."""

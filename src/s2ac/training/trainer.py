@@ -117,9 +117,9 @@ class Run:
             checkpoint.drop_rows_after(self.directory, self._claimed_rows)
             self._claimed_rows = None
 
-    def play(self, rule: str, episodes: int) -> Episodes:
-        """Evaluation episodes of every seed."""
-        return self.loop.play(rule, episodes)
+    def play(self, rules: tuple[str, ...], episodes: int) -> dict[str, Episodes]:
+        """Evaluation episodes of every seed by every rule."""
+        return self.loop.play_rules(rules, episodes)
 
     def advance(self) -> list[dict[str, Any]]:
         """One chunk (the warm-up first); the records of every seed. Divergence is an error before anything is saved."""
@@ -157,8 +157,7 @@ class Run:
     def evaluation(self) -> list[dict[str, Any]]:
         """Records of an evaluation by every rule asked for."""
         rows = []
-        for rule in self.config.select:
-            played = self.play(rule, self.config.episodes)
+        for rule, played in self.play(tuple(self.config.select), self.config.episodes).items():
             for index in range(self.config.seeds):
                 rows.append(
                     {

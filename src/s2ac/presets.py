@@ -49,9 +49,11 @@ _MUJOCO: Preset = {  # the setting of the published results: docs/studies/mujoco
         "critic_learning_rate": 1e-3,  # as in CleanRL's SAC; at 100k steps of HalfCheetah 13 % above 3e-4
         "min_std": 0.0067,  # a floor of 0.3 would keep the entropy above the temperature's aim, and α would go to 0
         "max_std": 7.389,
-        "step_size": 0.02,
+        "form": "normalized",  # with `all` a particle feels a tenth of its own score, and three steps move nothing
+        "step_size": 0.4,
         "scale_step_by_alpha": True,
     },
+    "s2ac": {"start_alpha": 0.0, "start_ratio": 1.0},  # the start is SAC's policy: no gradient through the sampler
 }
 
 _MULTIGOAL: Preset = {  # chosen by the gap to the exact optimum: docs/studies/multigoal.md

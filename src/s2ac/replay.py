@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from s2ac.types import Array, EnvSpec, Key, Transition
 
@@ -31,6 +32,14 @@ def add(replay: Replay, rows: Transition) -> Replay:
     index = (replay.added + jnp.arange(num)) % capacity
     data = jax.tree.map(lambda field, new: field.at[index].set(new.astype(field.dtype)), replay.data, rows)
     return Replay(data, replay.added + num)
+
+
+def fetch(data: Transition, index: np.ndarray) -> dict[str, np.ndarray]:
+    """Rows `index` of several seeds' data `[S, capacity, …]`, on the host: from an accelerator these rows alone."""
+    take = lambda field: field[:, index]  # noqa: E731
+    here = next(iter(data.reward.devices())).platform == "cpu"  # a copy is free, and indexing by JAX a compilation
+    rows = jax.tree.map(take, jax.device_get(data)) if here else jax.device_get(jax.tree.map(take, data))
+    return {name: np.ascontiguousarray(field) for name, field in rows._asdict().items()}
 
 
 def size(replay: Replay) -> Array:

@@ -35,6 +35,7 @@ from s2ac.checks import (
 from s2ac.envs.base import JaxEnv
 from s2ac.envs.gymnasium import CUSTOM, MakeEnv, maker
 from s2ac.envs.multigoal import MultigoalConfig, make_multigoal
+from s2ac.replay import fetch
 from s2ac.training import checkpoint
 from s2ac.training.about import read_about, same_run
 from s2ac.training.config import RunConfig
@@ -179,8 +180,7 @@ class Run:
         capacity = self.config.capacity
         begin = max(checkpoint.saved_rows(to), added - capacity)
         index = np.arange(begin, added) % capacity
-        data = jax.device_get(state.replay.data)
-        rows = {name: np.array(field[:, index], order="C") for name, field in data._asdict().items()}
+        rows = fetch(state.replay.data, index)
         facts = {
             "about": self.about,
             "metrics_offset": self.records.offset() if self.records and directory is None else 0,

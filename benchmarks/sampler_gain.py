@@ -1,0 +1,114 @@
+"""What the sampler gains over its start on a trained agent: by the critic that it climbs, by the other critic, and in truth.
+
+    python benchmarks/sampler_gain.py RUN --states 256 --episodes 40
+
+RUN is a directory of `s2ac train --algo s2ac` or `sac`; for SAC the sampler of the MuJoCo preset is put on top of its policy. Particles are moved from the
+start's draws by one critic alone, and by the minimum of both as in training, and every critic says by how much they are better than the start. A gain
+by the climbed critic that the other one does not see is an error of the critic, and not of the policy. It enters each target, once a step.
+"""
+
+import argparse
+from dataclasses import fields, replace
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from s2ac.algorithms.maxent import energy_of, min_value
+from s2ac.algorithms.s2ac import S2acConfig, make_svgd_actor
+from s2ac.envs.gymnasium import HostEnvs, maker
+from s2ac.presets import fields_of
+from s2ac.training.about import read_about
+from s2ac.training.trainer import configs_of, open_run
+
+SETS = 8  # of particles per state
+
+
+def sampler_config(config):
+    """The agent's own sampler, or the preset's on top of SAC."""
+    if isinstance(config, S2acConfig):
+        return config
+    known = {field.name: getattr(config, field.name) for field in fields(config)}
+    preset = fields_of("default", "algorithm", S2acConfig(), "Hopper-v5")
+    return S2acConfig(**{**preset, **known})
+
+
+def judged(run, config, state, observations):
+    """Gains `[climbed, judge]` and their standard errors; climbed: Q₁, min; judges: Q₁, Q₂, min, min of the targets."""
+    one = lambda critic, index: jax.tree.map(lambda leaf: leaf[index : index + 1], critic)  # noqa: E731
+    climbed = (one(state.critic, 0), state.critic)
+    judges = (*climbed[:1], one(state.critic, 1), state.critic, state.target)
+    alpha, at = jnp.exp(state.log_alpha), config.activations
+    moved = make_svgd_actor(run.loop.spec, config)
+    start = make_svgd_actor(run.loop.spec, replace(config, num_steps=0, num_particles=SETS * config.num_particles))
+
+    def gains(given):
+        key, observation = given
+
+        def worth(actions):
+            return jnp.stack([jnp.mean(jax.vmap(min_value(c, observation, at))(actions)) for c in judges])
+
+        def by(critic):
+            energy = energy_of(critic, observation, at)
+            draw = lambda k: moved.sample(k, state.actor, observation, energy, alpha).action  # noqa: E731
+            return worth(jax.vmap(draw)(jax.random.split(key, SETS)).reshape(-1, run.loop.spec.action_size))
+
+        before = worth(start.sample(key, state.actor, observation, lambda _: jnp.zeros(()), alpha).action)
+        return jnp.stack([by(critic) for critic in climbed]) - before
+
+    keys = jax.random.split(jax.random.key(1), len(observations))
+    every = np.asarray(jax.jit(lambda *given: jax.lax.map(gains, given))(keys, observations))
+    return every.mean(axis=0), every.std(axis=0) / len(every) ** 0.5
+
+
+def returns(run, config, state, episodes):
+    """Returns `[episodes]` of the start's draws, and of the particles, from the same first states."""
+    env, size, found = run.about["env"], run.loop.spec.observation_size, {}
+    for name, steps in (("start", 0), ("particles", config.num_steps)):
+        actor = make_svgd_actor(run.loop.spec, replace(config, num_steps=steps))
+
+        def act(key, observation, actor=actor):
+            energy = energy_of(state.critic, observation, config.activations)
+            return actor.sample(key, state.actor, observation, energy, jnp.exp(state.log_alpha)).action[0]
+
+        choose, envs = jax.jit(jax.vmap(act)), HostEnvs(maker(env), env, [10_000], episodes, 1, once=True)
+        alive, total, step = np.ones(episodes, bool), np.zeros(episodes), 0
+        while alive.any():
+            keys = jax.random.split(jax.random.fold_in(jax.random.key(2), step), episodes)
+            after = envs.step(np.asarray(choose(keys, envs.block()[0, :, :size]))[None])
+            total += alive * after.reward[0]
+            alive &= np.maximum(after.terminated[0], after.truncated[0]) == 0
+            step += 1
+        envs.close()
+        found[name] = total
+    return found
+
+
+def main():
+    """Print it for every seed of a run."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("run", type=Path)
+    parser.add_argument("--states", type=int, default=256)
+    parser.add_argument("--episodes", type=int, default=0)
+    args = parser.parse_args()
+    run, _ = open_run(args.run)
+    config = sampler_config(configs_of(read_about(args.run), args.run)[0])
+    added = min(int(run.loop.state.replay.added[0]), run.config.capacity)
+    rows = np.random.default_rng(0).integers(added // 2, added, args.states)
+    for index in range(run.config.seeds):
+        state = jax.tree.map(lambda leaf, index=index: leaf[index], run.loop.state.algorithm)
+        observations = np.asarray(run.loop.state.replay.data.observation[index])[rows]
+        mean, error = judged(run, config, state, observations)
+        print(
+            f"seed {run.config.first_seed + index}, α = {float(jnp.exp(state.log_alpha)):.4f}; gain per step by Q₁, Q₂, min Q, min of targets"
+        )
+        for name, values, errors in zip(("climbing Q₁", "climbing min Q"), mean, error, strict=True):
+            print(f"    {name:16s}" + "  ".join(f"{v:+.4f} ± {e:.4f}" for v, e in zip(values, errors, strict=True)))
+        if args.episodes:
+            for name, total in returns(run, config, state, args.episodes).items():
+                print(f"    return, {name:10s} {total.mean():.1f} ± {total.std() / len(total) ** 0.5:.1f}")
+
+
+if __name__ == "__main__":
+    main()

@@ -10,7 +10,18 @@ import pytest
 from s2ac.algorithms import ALGORITHMS
 from s2ac.algorithms.ddpg import DdpgConfig, make_ddpg
 from s2ac.algorithms.maxent import critic_loss, energy_of, min_value, td_target
-from s2ac.algorithms.ppo import advantages, clipped_objective
+from s2ac.algorithms.ppo import (
+    PpoConfig,
+    Scale,
+    advantages,
+    clipped_objective,
+    deviation,
+    discounted_sums,
+    folded,
+    make_ppo,
+    no_moments,
+    seen,
+)
 from s2ac.algorithms.s2ac import S2acConfig, make_amortized, make_s2ac, make_svgd_actor, policy_target
 from s2ac.algorithms.sac import SacConfig, box_of, make_sac
 from s2ac.algorithms.sac_nf import SacNfConfig, make_sac_nf
@@ -222,6 +233,45 @@ def test_ppo_clips_on_the_right_side():
     ratio = jnp.array([0.5, 1.0, 1.5, 0.5, 1.0, 1.5])
     advantage = jnp.array([1.0, 1.0, 1.0, -1.0, -1.0, -1.0])
     np.testing.assert_allclose(clipped_objective(ratio, advantage, 0.2), [0.5, 1.0, 1.2, -0.8, -1.0, -1.5])
+
+
+def test_moments_seen_in_parts_are_those_of_the_whole():
+    values = np.random.default_rng(0).normal(5.0, [0.1, 30.0], (300, 2)).astype(np.float32)
+    moments = no_moments((2,))
+    for part in np.split(values, [1, 40, 200]):
+        moments = seen(moments, jnp.asarray(part))
+    np.testing.assert_allclose(moments.mean, values.mean(axis=0), rtol=1e-4)
+    np.testing.assert_allclose(deviation(moments), values.std(axis=0), rtol=1e-3)
+
+
+def test_discounted_sums_begin_anew_with_an_episode():
+    sums = discounted_sums(jnp.array([1.0, 2.0, 4.0, 8.0]), jnp.array([0.0, 1.0, 0.0, 0.0]), 0.5)
+    np.testing.assert_allclose(sums, [1.0, 2.5, 4.0, 10.0])
+
+
+def test_ppo_that_normalizes_does_not_see_the_units():
+    """Other units of observation and reward: after the first rollout, which is seen as it is, the same updates of the policy and the same acts."""
+    spec, key = EnvSpec(3, (-1.0,) * 2, (1.0,) * 2), jax.random.key(0)
+    algorithm = make_ppo(spec, PpoConfig(hidden=(8,), normalize=True, num_epochs=2, num_minibatches=2))
+    rows = jax.tree.map(lambda field: jnp.stack([field, field[::-1]], axis=1), make_batch())
+    units = jnp.array([[[100.0, 0.01, 3.0]]]), jnp.array([[[5.0, -2.0, 0.0]]])
+    changed = rows._replace(
+        observation=rows.observation * units[0] + units[1],
+        next_observation=rows.next_observation * units[0] + units[1],
+        reward=1000 * rows.reward,
+    )
+    start, update, found = algorithm.init(key), jax.jit(algorithm.update), []
+    for rollout in (rows, changed):
+        scale = update(key, start, rollout)[0].scale
+        state, metrics = update(jax.random.key(1), start._replace(scale=scale), rollout)
+        found.append((state.params, metrics, algorithm.act(key, state, rollout.observation[0, 0], "mean")))
+        policy = folded(state.params[0], state.scale)
+        unscaled = state._replace(params=(policy, *state.params[1:]), scale=Scale(no_moments((3,)), no_moments()))
+        plain = algorithm.act(key, unscaled, rollout.observation[0, 0], "mean")
+        np.testing.assert_allclose(plain, found[-1][2], atol=1e-5)
+    for left, right in zip(jax.tree.leaves(found[0]), jax.tree.leaves(found[1]), strict=True):
+        np.testing.assert_allclose(left, right, atol=2e-3)
+    assert not np.allclose(found[0][2], algorithm.act(key, start, rows.observation[0, 0], "mean"), atol=2e-3)
 
 
 def test_soft_value_against_quadrature():

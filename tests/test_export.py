@@ -126,7 +126,7 @@ def test_fixed_noise_makes_the_file_deterministic(hopper, tmp_path):
 @pytest.mark.parametrize(("algo", "selects"), [("sac", ("mean", "sample")), ("ppo", ("mean",)), ("sql", ("sample",))])
 def test_weights_run_by_numpy_alone(algo, selects, tmp_path):
     """Checked by the exporter's own numpy; the example, which imports nothing of this package, gives the same."""
-    agent = Agent(still(5, 2), algo, **SMALL, **({"horizon": 8} if algo == "ppo" else {}))
+    agent = Agent(still(5, 2), algo, **SMALL, **({"horizon": 8, "normalize": True} if algo == "ppo" else {}))
     example = runpy.run_path(str(EXAMPLES / "run_weights.py"))
     observation, noise = np.linspace(-2, 2, 5).astype(np.float32), np.array([0.3, -1.0], np.float32)
     for select in selects:

@@ -222,13 +222,15 @@ def rollout_of(key, steps, envs):
     )
 
 
-def test_ppo_starts_at_ratio_one_and_uses_each_row_once():
+@pytest.mark.parametrize("normalize", [False, True])
+def test_ppo_starts_at_ratio_one_and_uses_each_row_once(normalize):
     """With a learning rate that changes nothing the minibatches' losses must average to the whole rollout's."""
     spec, key = EnvSpec(2, (-1.0,), (1.0,)), jax.random.key(3)
     rollout = rollout_of(key, 8, 2)
     found = {}
     for parts in (1, 4):
-        algorithm = make_ppo(spec, PpoConfig(hidden=(8,), learning_rate=1e-12, num_epochs=1, num_minibatches=parts))
+        config = PpoConfig(hidden=(8,), learning_rate=1e-12, num_epochs=1, num_minibatches=parts, normalize=normalize)
+        algorithm = make_ppo(spec, config)
         found[parts] = jax.jit(algorithm.update)(key, algorithm.init(key), rollout)[1]
     np.testing.assert_allclose(found[1]["policy_loss"], 0, atol=1e-6)  # −mean of normalised advantages
     np.testing.assert_allclose(found[4]["value_loss"], found[1]["value_loss"], rtol=1e-5)

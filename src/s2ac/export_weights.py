@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from s2ac.algorithms.ppo import folded
 from s2ac.networks import Layer
 from s2ac.noise import Unexportable
 
@@ -42,7 +43,7 @@ def network_of(
     elif algo == "ddpg" and select == "mean":
         layers = state.actor
     elif algo == "ppo" and select == "mean":
-        layers, head = state.params[0], "clip"
+        layers, head = folded(state.params[0], state.scale), "clip"
     elif (algo == "sac" and select in ("sample", "mean")) or (select == "mean" and algo.startswith("s2ac")):
         layers, head = state.actor, "gaussian"
     if not layers or noise_seed is not None:

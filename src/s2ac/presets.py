@@ -52,6 +52,7 @@ _MUJOCO: Preset = {  # the setting of the published results: docs/studies/mujoco
         "form": "normalized",  # with `all` a particle feels a tenth of its own score, and three steps move nothing
         "step_size": 0.4,
         "scale_step_by_alpha": True,
+        "normalize": True,  # PPO's; as in CleanRL's
     },
     "s2ac": {"start_alpha": 0.0, "start_ratio": 1.0},  # the start is SAC's policy: no gradient through the sampler
 }

@@ -5,6 +5,10 @@ r"""PPO: clipped policy gradients on whole rollouts (Schulman et al. 2017).
 
 The policy is a Gaussian in action space, not squashed: what is stored is the action as drawn, with the density that
 belongs to it; the environment gets it clipped into the box. s' is the true successor, so truncation bootstraps.
+
+With `normalize` the networks see observations less their mean and over their standard deviation, as measured over the rollouts before this one: a
+rollout is learned from with the numbers that it was acted with. Rewards are divided by the standard deviation of their discounted sums, this
+rollout's among them.
 """
 
 from dataclasses import dataclass
@@ -54,6 +58,52 @@ class PpoConfig(NetworkConfig):
     max_gradient_norm: float = 0.5
     """Gradients are scaled down to this norm."""
 
+    normalize: bool = False
+    """Bring observations and rewards to a standard deviation of 1."""
+
+
+class Moments(NamedTuple):
+    """How many values were seen, their mean and their variance."""
+
+    num: Array
+    mean: Array
+    variance: Array
+
+
+def no_moments(shape: tuple[int, ...] = ()) -> Moments:
+    """Before anything was seen: as if mean 0 and variance 1 had been, once in ten thousand."""
+    return Moments(jnp.full((), 1e-4), jnp.zeros(shape), jnp.ones(shape))
+
+
+def seen(moments: Moments, values: Array) -> Moments:
+    """The moments with `values` `[n, …]` added to what they describe (Chan et al. 1979)."""
+    new, shift = values.shape[0], jnp.mean(values, axis=0) - moments.mean
+    num = moments.num + new
+    spread = moments.variance * moments.num + jnp.var(values, axis=0) * new + shift**2 * moments.num * new / num
+    return Moments(num, moments.mean + shift * new / num, spread / num)
+
+
+class Scale(NamedTuple):
+    """What `normalize` has measured."""
+
+    observation: Moments  # [O]
+    gain: Moments  # of the discounted sums of rewards
+
+
+def deviation(moments: Moments) -> Array:
+    """The standard deviation, of a constant nearly 0 but not 0."""
+    return jnp.sqrt(moments.variance + 1e-8)
+
+
+def folded(layers: Params, scale: Scale | tuple[()]) -> Params:
+    """A network of plain observations that does what `layers` do with normalised ones."""
+    if not isinstance(scale, Scale):
+        return layers
+    first, *rest = layers
+    mean, std = scale.observation.mean, deviation(scale.observation)
+    weight = first.weight / std[:, None]
+    return (first._replace(weight=weight, bias=first.bias - mean @ weight), *rest)
+
 
 class PpoState(NamedTuple):
     """Everything that learning changes."""
@@ -61,6 +111,7 @@ class PpoState(NamedTuple):
     params: Params  # policy network, log std [D], value network
     memory: Any
     update_step: Array
+    scale: Any = ()  # a `Scale`, with `normalize`
 
 
 def advantages(
@@ -75,6 +126,17 @@ def advantages(
         return advantage, advantage
 
     return jax.lax.scan(step, jnp.zeros(()), (deltas, ended), reverse=True)[1]
+
+
+def discounted_sums(rewards: Array, ended: Array, discount: Any) -> Array:
+    """Σ_k γᵏ r_{t−k} of one environment's rollout `[T]`, begun anew with every episode."""
+
+    def step(before: Array, now: tuple[Array, Array]) -> tuple[Array, Array]:
+        reward, end = now
+        total = reward + discount * before
+        return total * (1 - end), total
+
+    return jax.lax.scan(step, jnp.zeros(()), (rewards, ended))[1]
 
 
 def clipped_objective(ratio: Array, advantage: Array, clip: Any) -> Array:
@@ -105,14 +167,25 @@ def make_ppo(spec: EnvSpec, config: PpoConfig) -> Algorithm:
         policy = (*rest, last._replace(weight=0.01 * last.weight, bias=0 * last.bias))
         value = init_mlp(key_value, (spec.observation_size, *config.hidden, 1))
         params = (policy, jnp.zeros(spec.action_size), value)
-        return PpoState(params, optimiser.init(params), jnp.zeros((), jnp.int32))
+        scale = Scale(no_moments((spec.observation_size,)), no_moments()) if config.normalize else ()
+        return PpoState(params, optimiser.init(params), jnp.zeros((), jnp.int32), scale)
+
+    def normal(state: PpoState, observation: Array) -> Array:
+        if not config.normalize:
+            return observation
+        return (observation - state.scale.observation.mean) / deviation(state.scale.observation)
+
+    def measured(scale: Scale, rollout: Transition, ended: Array) -> Scale:
+        sums = jax.vmap(discounted_sums, (1, 1, None), 1)(rollout.reward, ended, config.discount)
+        observations = rollout.observation.reshape(-1, spec.observation_size)
+        return Scale(seen(scale.observation, observations), seen(scale.gain, sums.reshape(-1)))
 
     def loss(params: Params, rows: Transition, old: Array, advantage: Array, returns: Array) -> tuple[Array, Metrics]:
         laws = jax.vmap(law_of, (None, 0))(params, rows.observation)
         log_prob = jax.vmap(Gaussian.log_density)(laws, rows.action)
         entropy = jnp.mean(jax.vmap(Gaussian.entropy)(laws))
-        normal = (advantage - jnp.mean(advantage)) / (jnp.std(advantage) + 1e-8)  # a constant advantage stays finite
-        policy = -jnp.mean(clipped_objective(jnp.exp(log_prob - old), normal, config.clip))
+        even = (advantage - jnp.mean(advantage)) / (jnp.std(advantage) + 1e-8)  # a constant advantage stays finite
+        policy = -jnp.mean(clipped_objective(jnp.exp(log_prob - old), even, config.clip))
         value = jnp.mean((jax.vmap(value_of, (None, 0))(params, rows.observation) - returns) ** 2)
         total = policy + config.value_weight * value - config.entropy_weight * entropy
         return total, {"policy_loss": policy, "value_loss": value, "entropy": entropy}
@@ -120,9 +193,17 @@ def make_ppo(spec: EnvSpec, config: PpoConfig) -> Algorithm:
     def update(key: Key, state: PpoState, rollout: Transition) -> tuple[PpoState, Metrics]:
         """`rollout` is `[T, N, …]`; every row is used once per epoch."""
         over = lambda function: jax.vmap(jax.vmap(function, (None, 0)), (None, 0))  # noqa: E731
+        ended = jnp.maximum(rollout.terminated, rollout.truncated)
+        scale = state.scale
+        if config.normalize:
+            scale = measured(state.scale, rollout, ended)
+            rollout = rollout._replace(
+                observation=over(normal)(state, rollout.observation),
+                next_observation=over(normal)(state, rollout.next_observation),
+                reward=rollout.reward / deviation(scale.gain),
+            )
         values = over(value_of)(state.params, rollout.observation)
         next_values = over(value_of)(state.params, rollout.next_observation)
-        ended = jnp.maximum(rollout.terminated, rollout.truncated)
         advantage = jax.vmap(advantages, (1, 1, 1, 1, 1, None, None), 1)(
             rollout.reward, rollout.terminated, ended, values, next_values, config.discount, config.trace
         )
@@ -140,17 +221,18 @@ def make_ppo(spec: EnvSpec, config: PpoConfig) -> Algorithm:
             part = jax.tree.map(lambda field: field[index], rows)
             gradient, metrics = jax.grad(loss, has_aux=True)(carry.params, *part)
             updates, memory = optimiser.update(gradient, carry.memory)
-            return PpoState(optax.apply_updates(carry.params, updates), memory, carry.update_step + 1), metrics
+            params = optax.apply_updates(carry.params, updates)
+            return carry._replace(params=params, memory=memory, update_step=carry.update_step + 1), metrics
 
         def epoch(carry: PpoState, key_epoch: Key) -> tuple[PpoState, Metrics]:
             order = jax.random.permutation(key_epoch, num).reshape(config.num_minibatches, -1)
             return jax.lax.scan(minibatch, carry, order)
 
         state, metrics = jax.lax.scan(epoch, state, jax.random.split(key, config.num_epochs))
-        return state, jax.tree.map(jnp.mean, metrics)
+        return state._replace(scale=scale), jax.tree.map(jnp.mean, metrics)
 
     def act(key: Key, state: PpoState, observation: Array, rule: str) -> Array:
-        law = law_of(state.params, observation)
+        law = law_of(state.params, normal(state, observation))
         return law.mean if rule == "mean" else law.sample(key, 1)[0]
 
     return Algorithm(init, act, update, "rollout", ("sample", "mean"))

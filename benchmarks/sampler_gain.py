@@ -2,7 +2,7 @@
 
     python benchmarks/sampler_gain.py RUN --states 256 --episodes 40
 
-RUN is a directory of `s2ac train --algo s2ac` or `sac`; for SAC the sampler of the MuJoCo preset is put on top of its policy. Particles are moved from the
+RUN is a directory of `s2ac train ENV --algo s2ac` or `sac` on a Gymnasium environment; for SAC the sampler of the MuJoCo preset is put on top of its policy. Particles are moved from the
 start's draws by one critic alone, and by the minimum of both as in training, and every critic says by how much they are better than the start. A gain
 by the climbed critic that the other one does not see is an error of the critic, and not of the policy. It enters each target, once a step.
 """
@@ -16,10 +16,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from s2ac.algorithms.maxent import energy_of, min_value
-from s2ac.algorithms.s2ac import S2acConfig, make_svgd_actor
-from s2ac.envs.gymnasium import HostEnvs, maker
+from s2ac.algorithms.s2ac import S2acConfig, make_s2ac, make_svgd_actor
 from s2ac.presets import fields_of
 from s2ac.training.about import read_about
+from s2ac.training.host import HostLoop
 from s2ac.training.trainer import configs_of, open_run
 
 SETS = 8  # of particles per state
@@ -62,26 +62,14 @@ def judged(run, config, state, observations):
     return every.mean(axis=0), every.std(axis=0) / len(every) ** 0.5
 
 
-def returns(run, config, state, episodes):
-    """Returns `[episodes]` of the start's draws, and of the particles, from the same first states."""
-    env, size, found = run.about["env"], run.loop.spec.observation_size, {}
+def returns(run, config, episodes):
+    """Returns `[seeds, episodes]` of the start's draws, and of the particles, from the same first states."""
+    found = {}
     for name, steps in (("start", 0), ("particles", config.num_steps)):
-        actor = make_svgd_actor(run.loop.spec, replace(config, num_steps=steps))
-
-        def act(key, observation, actor=actor):
-            energy = energy_of(state.critic, observation, config.activations)
-            return actor.sample(key, state.actor, observation, energy, jnp.exp(state.log_alpha)).action[0]
-
-        choose, envs = jax.jit(jax.vmap(act)), HostEnvs(maker(env), env, [10_000], episodes, 1, once=True)
-        alive, total, step = np.ones(episodes, bool), np.zeros(episodes), 0
-        while alive.any():
-            keys = jax.random.split(jax.random.fold_in(jax.random.key(2), step), episodes)
-            after = envs.step(np.asarray(choose(keys, envs.block()[0, :, :size]))[None])
-            total += alive * after.reward[0]
-            alive &= np.maximum(after.terminated[0], after.truncated[0]) == 0
-            step += 1
-        envs.close()
-        found[name] = total
+        make = lambda spec, steps=steps: make_s2ac(spec, replace(config, num_steps=steps))  # noqa: E731
+        loop = HostLoop(run.loop.make, run.loop.name, make, run.loop.seeds, run.loop.config)
+        loop.state = run.loop.state
+        found[name] = loop.play("sample", episodes).total
     return found
 
 
@@ -96,6 +84,7 @@ def main():
     config = sampler_config(configs_of(read_about(args.run), args.run)[0])
     added = min(int(run.loop.state.replay.added[0]), run.config.capacity)
     rows = np.random.default_rng(0).integers(added // 2, added, args.states)
+    played = returns(run, config, args.episodes) if args.episodes else {}
     for index in range(run.config.seeds):
         state = jax.tree.map(lambda leaf, index=index: leaf[index], run.loop.state.algorithm)
         observations = np.asarray(run.loop.state.replay.data.observation[index])[rows]
@@ -105,9 +94,9 @@ def main():
         )
         for name, values, errors in zip(("climbing Q₁", "climbing min Q"), mean, error, strict=True):
             print(f"    {name:16s}" + "  ".join(f"{v:+.4f} ± {e:.4f}" for v, e in zip(values, errors, strict=True)))
-        if args.episodes:
-            for name, total in returns(run, config, state, args.episodes).items():
-                print(f"    return, {name:10s} {total.mean():.1f} ± {total.std() / len(total) ** 0.5:.1f}")
+        for name, total in played.items():
+            mean, error = total[index].mean(), total[index].std() / args.episodes**0.5
+            print(f"    return, {name:10s} {mean:.1f} ± {error:.1f}")
 
 
 if __name__ == "__main__":

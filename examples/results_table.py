@@ -15,6 +15,7 @@ STUDIES = {
     "multigoal": "Multigoal",
     "multigoal-far": "Multigoal, far goals",
     "runtime": "Run time",
+    "mujoco": "MuJoCo",
 }
 LONG = 200  # characters; what was measured is left to the file if it says more
 
@@ -54,7 +55,7 @@ def results(directory: Path = ROOT / "results") -> str:
     if (directory / "mujoco").is_dir():
         from s2ac.studies.mujoco_claims import results_table
 
-        parts.append("**MuJoCo.** " + results_table(directory / "mujoco"))
+        parts.append(results_table(directory / "mujoco"))
     else:
         parts.append("**MuJoCo**: not run yet.\n")
     if (directory / "agents").is_dir():

@@ -69,6 +69,11 @@ def test_missing_runs_and_few_seeds_are_not_tested():
     assert "SQL" in claims[12].how
     assert "SAC (sample): mean above on 5 of 5" in claims[12].measured  # what is known is still told
     assert claims[13].verdict == "holds"
+    refuted = [r for r in everything(sac=0.95) if r["system"] in ("s2ac", "sac")]
+    claims = {claim.number: claim for claim in decide(refuted)}
+    assert [claims[n].verdict for n in (12, 13, 14)] == ["does not hold", "not tested", "does not hold"]
+    assert "not run whole on all five tasks: SQL, SAC-NF, but what is run decides it" in claims[12].how
+    assert claims[12].interval == claims[14].interval
     four = [made_up(s, t, seeds=4) for s in SYSTEMS for t in TASKS]
     assert set(verdicts(four).values()) == {"not tested"}
     assert "better" not in whole_table(four)

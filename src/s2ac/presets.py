@@ -38,7 +38,7 @@ _MUJOCO: Preset = {  # the setting of the published results: docs/studies/mujoco
         "batch_size": 256,
         "capacity": 1_000_000,
         "warmup_steps": 5_000,  # as in CleanRL's SAC
-        "log_every": 5_000,
+        "log_every": 1_000,  # a minute of S²AC on two cores, and as long as Ctrl-C takes
         "evaluate_every": 10_000,
         "episodes": 10,
         "checkpoint_every": 50_000,

@@ -1,10 +1,13 @@
 """SIGINT and SIGTERM as a request to stop, so that a run ends with a checkpoint."""
 
+import os
 import signal
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
+
+MESSAGE = b"\nstopping after this chunk of steps, with a checkpoint; once more: at once, without one\n"
 
 
 class Stop:
@@ -23,6 +26,7 @@ def signals() -> Iterator[Stop]:
 
     def handle(number: int, frame: Any) -> None:
         stop.asked = True
+        os.write(2, MESSAGE)  # not print, which it may have interrupted
         for which in (signal.SIGINT, signal.SIGTERM):
             signal.signal(which, signal.SIG_DFL)
 

@@ -288,6 +288,7 @@ def test_sigterm_saves_and_says_how_to_resume(tmp_path):
     process.send_signal(signal.SIGTERM)
     output = process.communicate(timeout=60)[0]
     assert process.returncode == 0, output
+    assert "stopping after this chunk of steps, with a checkpoint" in output
     assert f"resume with: s2ac train --resume {run}" in output
     with (run / "metrics.jsonl").open("a") as file:
         file.write("a line that a process still training has written after its checkpoint\n")

@@ -4,7 +4,7 @@ import os
 import signal
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 MESSAGE = b"\nstopping after this chunk of steps, with a checkpoint; once more: at once, without one\n"
@@ -26,9 +26,10 @@ def signals() -> Iterator[Stop]:
 
     def handle(number: int, frame: Any) -> None:
         stop.asked = True
-        os.write(2, MESSAGE)  # not print, which it may have interrupted
         for which in (signal.SIGINT, signal.SIGTERM):
             signal.signal(which, signal.SIG_DFL)
+        with suppress(OSError):  # nobody may read it any more
+            os.write(2, MESSAGE)  # not print, which it may have interrupted
 
     before = {which: signal.signal(which, handle) for which in (signal.SIGINT, signal.SIGTERM)}
     try:

@@ -10,6 +10,7 @@ from s2ac.algorithms import ALGORITHMS
 from s2ac.algorithms.base import RANGES
 from s2ac.checks import InvalidArgument
 from s2ac.cli import main
+from s2ac.presets import fields_of
 
 BAD = {
     "hidden": [(0,), (16, -1), (2.5,), 16],
@@ -90,3 +91,18 @@ def test_the_command_line_says_so_in_one_line(arguments, message, tmp_path, caps
     assert error.count("\n") == 1
     assert message in error
     assert not list(tmp_path.iterdir())
+
+
+def test_a_preset_gives_each_algorithm_its_own_fields():
+    def given(algo: str, env: str) -> dict:
+        return fields_of("default", "algorithm", ALGORITHMS[algo].config, env)
+
+    assert given("sql", "Ant-v5")["alpha"] == 1 / 300
+    assert given("sql", "Walker2d-v4")["alpha"] == 1 / 10
+    assert "alpha" not in given("sac", "Ant-v5")
+    assert "alpha" not in given("sql", "multigoal")
+    assert given("s2ac-phi", "Ant-v5") | {"num_steps": 20, "learn_alpha": False} == given("s2ac-phi", "Ant-v5")
+    assert given("s2ac", "Ant-v5")["learn_alpha"]
+    assert "num_steps" not in given("s2ac", "Ant-v5")
+    assert given("s2ac", "Ant-v5")["start_alpha"] == 0.0
+    assert "start_alpha" not in given("s2ac-phi", "Ant-v5")

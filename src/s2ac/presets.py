@@ -1,11 +1,13 @@
 """Named settings: `--preset NAME`. Each holds fields of the run and of the algorithm; a field that an algorithm lacks is
-left out for it, and `s2ac` holds S²AC(φ,θ)'s own. Every number's source is beside it. `default` and `paper` are others on the MuJoCo
-tasks, `default` on multigoal."""
+left out for it, and `s2ac`, `s2ac-phi` and `sql` hold what is that algorithm's own. Every number's source is beside it. `default` and
+`paper` are others on the MuJoCo tasks, `default` on multigoal."""
 
 import re
 from dataclasses import fields
 from typing import Any
 
+from s2ac.algorithms.s2ac import S2acConfig
+from s2ac.algorithms.sql import SqlConfig
 from s2ac.checks import check_name
 from s2ac.samplers.kernel import released_factor
 
@@ -55,7 +57,11 @@ _MUJOCO: Preset = {  # the setting of the published results: docs/studies/mujoco
         "normalize": True,  # PPO's; as in CleanRL's
     },
     "s2ac": {"start_alpha": 0.0, "start_ratio": 1.0},  # the start is SAC's policy: no gradient through the sampler
+    "s2ac-phi": {"num_steps": 20, "learn_alpha": False},  # the paper's; a fixed start meets no entropy's aim
 }
+
+_SQL_REWARD_SCALES = {"Hopper": 30, "Walker2d": 10, "HalfCheetah": 30, "Ant": 300, "Humanoid": 100}
+"""Of SQL's authors (haarnoja/softqlearning, examples/mujoco_all_sql.py): rewards times a scale at α = 1 are rewards at α = 1/scale."""
 
 _MULTIGOAL: Preset = {  # chosen by the gap to the exact optimum: docs/studies/multigoal.md
     "run": {"num_envs": 4, "batch_size": 100, "capacity": 50_000, "warmup_steps": 1_000, "steps": 80_000},
@@ -100,6 +106,7 @@ PRESETS: dict[str, Preset] = {
             "step_size": 0.1,
             "start_std": 0.5**0.5,  # N(0, 0.5 I)
         },
+        "s2ac-phi": {"num_steps": 20},
     },
     "demo": {  # a small S²AC(φ) that reaches all three goals in under two minutes on two cores
         "run": {"batch_size": 64, "steps": 24_000, "warmup_steps": 500, "log_every": 2_000, "evaluate_every": 24_000},
@@ -122,10 +129,10 @@ def preset_of(name: str, env: str) -> Preset:
     if name == "default" and env in ("multigoal", "multigoal-far"):
         discount = {"discount": 0.95} if env == "multigoal-far" else {}
         return {**_MULTIGOAL, "algorithm": {**_MULTIGOAL["algorithm"], **discount}}
-    if not MUJOCO.fullmatch(env):
+    if not (task := MUJOCO.fullmatch(env)):
         return PRESETS[name]
     if name == "default":
-        return _MUJOCO
+        return {**_MUJOCO, "sql": {"alpha": 1 / _SQL_REWARD_SCALES[task[1]]}}
     if name in ("paper", "paper-mujoco"):
         alpha = 0.2 if env.startswith("Ant") else 1.0  # the paper's table
         whole = PRESETS["paper-mujoco"]
@@ -137,7 +144,12 @@ def fields_of(name: str, part: str, config: Any, env: str = "") -> dict[str, Any
     """A preset's fields for one part, `run` or `algorithm`, as far as `config` has them."""
     known = {field.name for field in fields(config)}
     preset = preset_of(name, env)
-    given = preset[part]
-    if part == "algorithm" and getattr(config, "start", None) == "learned":
-        given = {**given, **preset.get("s2ac", {})}
+    given = {**preset[part], **preset.get(_own_part(config), {})}
     return {field: value for field, value in given.items() if field in known}
+
+
+def _own_part(config: Any) -> str:
+    """The part of a preset that holds an algorithm's own fields; none is named by what is returned for the others."""
+    if isinstance(config, S2acConfig):
+        return "s2ac" if config.start == "learned" else "s2ac-phi"
+    return "sql" if isinstance(config, SqlConfig) else ""

@@ -15,8 +15,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from s2ac.algorithms.maxent import energy_of, min_value
+from s2ac.algorithms.critics import energy_of, min_value
 from s2ac.algorithms.s2ac import S2acConfig, make_s2ac, make_svgd_actor
+from s2ac.batch_norm import fold
 from s2ac.presets import fields_of
 from s2ac.training.about import read_about
 from s2ac.training.host import HostLoop
@@ -37,8 +38,11 @@ def sampler_config(config):
 def judged(run, config, state, observations):
     """Gains `[climbed, judge]` and their standard errors; climbed: Q₁, min; judges: Q₁, Q₂, min, min of the targets."""
     one = lambda critic, index: jax.tree.map(lambda leaf: leaf[index : index + 1], critic)  # noqa: E731
-    climbed = (one(state.critic, 0), state.critic)
-    judges = (*climbed[:1], one(state.critic, 1), state.critic, state.target)
+    critic, target = state.critic, state.target
+    if config.batch_norm:  # which has no target
+        critic = target = jax.vmap(lambda c: fold(c, run.loop.spec.observation_size))(critic)
+    climbed = (one(critic, 0), critic)
+    judges = (*climbed[:1], one(critic, 1), critic, target)
     alpha, at = jnp.exp(state.log_alpha), config.activations
     moved = make_svgd_actor(run.loop.spec, config)
     start = make_svgd_actor(run.loop.spec, replace(config, num_steps=0, num_particles=SETS * config.num_particles))

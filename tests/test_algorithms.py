@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from s2ac.algorithms import ALGORITHMS
+from s2ac.algorithms.critics import critic_loss, energy_of, min_value, td_target
 from s2ac.algorithms.ddpg import DdpgConfig, make_ddpg
-from s2ac.algorithms.maxent import critic_loss, energy_of, min_value, td_target
 from s2ac.algorithms.ppo import (
     PpoConfig,
     Scale,

@@ -22,6 +22,8 @@ BAD = {
     "target_rate": [0.0, 1.5],
     "alpha": [0.0, -1.0, float("inf")],
     "target_entropy": [float("nan"), float("inf")],
+    "momentum": [1.0, -0.1],
+    "actor_delay": [0],
     "num_critics": [0, 1.5, True],
     "min_std": [0.0, -1.0, 1e9],
     "max_std": [0.0, 1e-9],

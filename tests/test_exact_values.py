@@ -30,7 +30,7 @@ import pytest
 import scipy.optimize
 
 from s2ac.algorithms import ALGORITHMS
-from s2ac.algorithms.maxent import min_value
+from s2ac.algorithms.critics import min_value
 from s2ac.networks import critic_activations
 from s2ac.types import EnvSpec, Transition
 

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from s2ac.algorithms.maxent import energy_of, min_value, soft_value_of
+from s2ac.algorithms.critics import energy_of, min_value
+from s2ac.algorithms.maxent import soft_value_of
 from s2ac.algorithms.s2ac import S2acConfig, make_s2ac, start_temperature
 from s2ac.checks import InvalidArgument
 from s2ac.networks import critic_activations, init_critic

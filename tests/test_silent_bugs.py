@@ -13,8 +13,8 @@ import scipy.stats
 from gymnasium import spaces
 
 from probes import make_counter
+from s2ac.algorithms.critics import critic_loss, min_value, td_target
 from s2ac.algorithms.ddpg import DdpgConfig, make_ddpg
-from s2ac.algorithms.maxent import critic_loss, min_value, td_target
 from s2ac.algorithms.ppo import PpoConfig, make_ppo
 from s2ac.algorithms.s2ac import S2acConfig, make_s2ac
 from s2ac.algorithms.sac import SacConfig, box_of, make_sac

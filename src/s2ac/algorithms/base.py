@@ -49,6 +49,8 @@ RANGES: dict[str, Callable[[str, Any], None]] = {
     "alpha": check_positive,
     "target_entropy": _maybe(lambda name, value: check_between(name, value, -math.inf, math.inf, True, True)),
     "num_critics": _at_least(1),
+    "momentum": lambda name, value: check_between(name, value, 0, 1, open_high=True),
+    "actor_delay": _at_least(1),
     "min_std": check_positive,
     "max_std": check_positive,
     "num_particles": _at_least(1),

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import optax
 
 from s2ac.algorithms.base import Algorithm, OffPolicyConfig
-from s2ac.algorithms.maxent import critic_loss, init_critics, min_value, td_target
+from s2ac.algorithms.critics import critic_loss, init_critics, min_value, td_target
 from s2ac.algorithms.sac import box_of
 from s2ac.networks import Critic, init_mlp, mlp, soft_update
 from s2ac.types import Array, EnvSpec, Key, Metrics, Params, Transition

@@ -8,7 +8,7 @@ r"""The one update that SAC, SAC-NF and S²AC share: a critic, and an actor whos
 An actor with a loss of its own descends that instead, and the entropy that α aims with is then that of the target's samples, at s'.
 
 Expectations over actions are means over the actor's particles; if it resamples them, `soft_value_of` takes their place. The energy that an S²AC sampler climbs is the
-minimum of the online critics, also at s'.
+minimum of the online critics, also at s'. What Q̄ is and how critics learn is in `critics.py`.
 """
 
 from collections.abc import Callable
@@ -20,7 +20,9 @@ import jax.numpy as jnp
 import optax
 
 from s2ac.algorithms.base import ActionSample, Actor, Algorithm, OffPolicyConfig
-from s2ac.networks import Activations, Critic, critic_activations, critic_value, init_critic, observe, soft_update
+from s2ac.algorithms.critics import critics_with_batch_norm, critics_with_targets, energy_of, min_value, td_target
+from s2ac.checks import InvalidArgument
+from s2ac.networks import Critic
 from s2ac.types import Array, EnvSpec, Key, Metrics, Params, Transition
 
 
@@ -43,6 +45,22 @@ class MaxEntConfig(OffPolicyConfig):
     critic_learning_rate: float | None = None
     """Adam's for the critics, if it is another."""
 
+    momentum: float = 0.9
+    """Adam's β₁, for every network."""
+
+    actor_delay: int = 1
+    """The actor and α learn in one of so many updates."""
+
+    batch_norm: bool = False
+    """Normalise the critics' layers over the batch, and use no target networks: see batch_norm.py."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.batch_norm and self.frequency is not None:
+            raise InvalidArgument(
+                "batch_norm and frequency: the first layer's inputs have other units in every batch; choose one"
+            )
+
 
 CANDIDATES = 10
 """Actions that `softmax` and `argmax` choose among, where the actor draws one at a time."""
@@ -59,8 +77,8 @@ class Auxiliary(NamedTuple):
 class MaxEntState(NamedTuple):
     """Everything that learning changes."""
 
-    critic: Critic  # each leaf [C, …]
-    target: Critic
+    critic: Any  # each leaf [C, …]
+    target: Any
     actor: Params
     auxiliary: Params
     log_alpha: Array
@@ -69,47 +87,6 @@ class MaxEntState(NamedTuple):
     auxiliary_memory: Any
     alpha_memory: Any
     update_step: Array
-
-
-def init_critics(key: Key, num: int, spec: EnvSpec, config: OffPolicyConfig) -> Critic:
-    """So many critics, leaves `[num, …]`."""
-    one = lambda k: init_critic(k, spec.observation_size, spec.action_size, config.hidden, config.frequency)  # noqa: E731
-    return jax.vmap(one)(jax.random.split(key, num))
-
-
-def min_value(
-    critic: Critic, observation: Array, activations: Activations, dtype: Any = jnp.float32
-) -> Callable[[Array], Array]:
-    """Action ↦ min over the critics of Q(observation, action), the observation's share computed once."""
-    observed = jax.vmap(observe, (0, None))(critic, observation)
-    critic, observed = jax.tree.map(lambda leaf: leaf.astype(dtype), (critic, observed))
-
-    def value(action: Array) -> Array:
-        each = jax.vmap(critic_value, (0, 0, None, None))(critic, observed, action.astype(dtype), activations)
-        return jnp.min(each).astype(action.dtype)
-
-    return value
-
-
-def energy_of(
-    critic: Critic, observation: Array, activations: Activations, dtype: Any = jnp.float32
-) -> Callable[[Array], Array]:
-    """`min_value` for a sampler to climb: a function of the action alone, its layers computed in `dtype`.
-
-    A ReLU critic is piecewise linear in the action, so its second derivatives are zero almost everywhere. Saying so,
-    Q(a) + ∇Q(a)·(b − a) at b = a with all but b held constant, spares a sampler the passes that would compute zeros: one
-    forward and one backward pass give Q, its gradient, and everything that is differentiated through them.
-    """
-    value = min_value(critic, observation, activations, dtype)
-    if activations != critic_activations("relu", None):
-        return value
-
-    def first_order(action: Array) -> Array:
-        fixed = jax.lax.stop_gradient(action)
-        height, slope = jax.lax.stop_gradient(jax.value_and_grad(value)(fixed))
-        return height + slope @ (action - fixed)
-
-    return first_order
 
 
 def soft_value_of(values: Array, log_prob: Array, alpha: Array, resample: bool) -> tuple[Array, Array]:
@@ -131,32 +108,12 @@ def soft_value_of(values: Array, log_prob: Array, alpha: Array, resample: bool) 
     return alpha * log_mean, log_mean - jnp.sum(jax.nn.softmax(log_weight) * values) / alpha
 
 
-def td_target(reward: Array, terminated: Array, discount: Any, next_value: Array) -> Array:
-    """r + γ (1 − terminated) V(s'). A truncated episode bootstraps: its clock ended, not the MDP."""
-    return reward + discount * (1 - terminated) * next_value
-
-
-def critic_loss(critic: Critic, batch: Transition, target: Array, activations: Activations) -> tuple[Array, Metrics]:
-    """Σ_c mean (Q_c(s, a) − y)²; `target` `[B]` is a constant."""
-
-    def values(one: Critic) -> Array:
-        observed = jax.vmap(observe, (None, 0))(one, batch.observation)
-        return jax.vmap(critic_value, (None, 0, 0, None))(one, observed, batch.action, activations)
-
-    predicted = jax.vmap(values)(critic)  # [C, B]
-    error = predicted - target[None]
-    return jnp.sum(jnp.mean(error**2, axis=1)), {
-        "critic_loss": jnp.mean(error**2),
-        "q_mean": jnp.mean(predicted),
-        "td_error": jnp.mean(jnp.abs(error)),
-    }
-
-
 def make_maxent(spec: EnvSpec, config: MaxEntConfig, actor: Actor, auxiliary: Auxiliary | None = None) -> Algorithm:
     """An algorithm from an actor."""
-    optimiser = optax.adam(config.learning_rate)
+    critics = (critics_with_batch_norm if config.batch_norm else critics_with_targets)(config.num_critics, spec, config)
+    optimiser = optax.adam(config.learning_rate, b1=config.momentum)
     critic_rate = config.learning_rate if config.critic_learning_rate is None else config.critic_learning_rate
-    critic_optimiser = optax.adam(critic_rate)
+    critic_optimiser = optax.adam(critic_rate, b1=config.momentum)
     target_entropy = -float(spec.action_size) if config.target_entropy is None else config.target_entropy
     select_rules = ("sample", "softmax", "argmax", "mean") + (("amortized",) if auxiliary else ())
     if actor.modes:
@@ -164,13 +121,13 @@ def make_maxent(spec: EnvSpec, config: MaxEntConfig, actor: Actor, auxiliary: Au
 
     def init(key: Key) -> MaxEntState:
         key_critic, key_actor, key_auxiliary = jax.random.split(key, 3)
-        critic = init_critics(key_critic, config.num_critics, spec, config)
+        critic, target = critics.init(key_critic)
         actor_params = actor.init(key_actor)
         extra = auxiliary.init(key_auxiliary) if auxiliary else ()
         log_alpha = jnp.log(jnp.asarray(config.alpha, jnp.float32))
         return MaxEntState(
             critic=critic,
-            target=jax.tree.map(jnp.copy, critic),
+            target=target,
             actor=actor_params,
             auxiliary=extra,
             log_alpha=log_alpha,
@@ -185,25 +142,27 @@ def make_maxent(spec: EnvSpec, config: MaxEntConfig, actor: Actor, auxiliary: Au
         updates, memory = by.update(gradient, memory, params)
         return optax.apply_updates(params, updates), memory
 
-    def soft_value(key: Key, state: MaxEntState, observation: Array) -> tuple[Array, Metrics]:
-        """E[min Q̄(s', a') − α log π(a'|s')] of one observation, by the actor's particles."""
-        alpha = jnp.exp(state.log_alpha)
-        energy = energy_of(state.critic, observation, config.activations, actor.score_dtype)
-        drawn = actor.sample(key, state.actor, observation, energy, alpha)
-        values = jax.vmap(min_value(state.target, observation, config.activations))(drawn.action)
-        value, entropy = soft_value_of(values, drawn.log_prob, alpha, actor.resample)
-        return value, {"entropy": entropy, **drawn.metrics}
+    def draw(key: Key, params: Params, critic: Critic, observation: Array, alpha: Array) -> ActionSample:
+        """The actor's particles of one observation."""
+        return actor.sample(key, params, observation, energy_at(critic, observation), alpha)
+
+    def energy_at(critic: Critic, observation: Array) -> Callable[[Array], Array]:
+        return energy_of(critic, observation, config.activations, actor.score_dtype)
+
+    def soft_value(critic: Critic, observation: Array, drawn: ActionSample, alpha: Array) -> tuple[Array, Array]:
+        """E[min Q(s, a) − α log π(a|s)] of one observation and the entropy, by particles."""
+        values = jax.vmap(min_value(critic, observation, config.activations))(drawn.action)
+        return soft_value_of(values, drawn.log_prob, alpha, actor.resample)
 
     def actor_loss(params: Params, keys: Key, state: MaxEntState, observations: Array) -> tuple[Array, Metrics]:
-        alpha = jnp.exp(state.log_alpha)
+        alpha, critic = jnp.exp(state.log_alpha), critics.plain(state.critic)
 
         def one(key: Key, observation: Array) -> tuple[Array, Metrics]:
-            judge = energy_of(state.critic, observation, config.activations)
+            judge = energy_of(critic, observation, config.activations)
             if actor.loss:
                 loss = actor.loss(key, params, observation, judge, alpha)
                 return loss, {"actor_loss": loss}
-            energy = energy_of(state.critic, observation, config.activations, actor.score_dtype)
-            drawn = actor.sample(key, params, observation, energy, alpha)
+            drawn = draw(key, params, critic, observation, alpha)
             values = jax.vmap(judge)(drawn.action)
             value, entropy = soft_value_of(values, drawn.log_prob, alpha, actor.resample)
             return -value, {"actor_loss": -value, "entropy": entropy, **drawn.metrics}
@@ -213,17 +172,21 @@ def make_maxent(spec: EnvSpec, config: MaxEntConfig, actor: Actor, auxiliary: Au
 
     def update(key: Key, state: MaxEntState, batch: Transition) -> tuple[MaxEntState, Metrics]:
         key_target, key_actor, key_auxiliary = jax.random.split(key, 3)
-        num = batch.reward.shape[0]
+        num, alpha = batch.reward.shape[0], jnp.exp(state.log_alpha)
 
-        keys = jax.random.split(key_target, num)
-        next_value, drawn_metrics = jax.vmap(soft_value, (0, None, 0))(keys, state, batch.next_observation)
-        target = jax.lax.stop_gradient(td_target(batch.reward, batch.terminated, config.discount, next_value))
-        gradient, metrics = jax.grad(critic_loss, has_aux=True)(state.critic, batch, target, config.activations)
+        keys, plain = jax.random.split(key_target, num), critics.plain(state.critic)
+        drawn = jax.vmap(draw, (0, None, None, 0, None))(keys, state.actor, plain, batch.next_observation, alpha)
+        actions = drawn.action[:, 0]
+        judge = critics.judge(state.critic, state.target, batch, actions)
+        next_value, entropy = jax.vmap(soft_value, (None, 0, 0, None))(judge, batch.next_observation, drawn, alpha)
+        y = jax.lax.stop_gradient(td_target(batch.reward, batch.terminated, config.discount, next_value))
+        gradient, metrics = jax.grad(critics.loss, has_aux=True)(state.critic, batch, actions, y)
         critic, critic_memory = descend(gradient, state.critic_memory, state.critic, critic_optimiser)
-        state = state._replace(critic=critic, critic_memory=critic_memory)
+        critic, target = critics.move(critic, state.critic, state.target, batch, actions)
+        state = state._replace(critic=critic, target=target, critic_memory=critic_memory)
 
         actor_params, actor_memory = state.actor, state.actor_memory
-        actor_metrics = jax.tree.map(jnp.mean, drawn_metrics)
+        actor_metrics = jax.tree.map(jnp.mean, {"entropy": entropy, **drawn.metrics})
         if jax.tree.leaves(state.actor):  # S²AC(φ) has no actor to learn
             keys = jax.random.split(key_actor, num)
             gradient, learned = jax.grad(actor_loss, has_aux=True)(state.actor, keys, state, batch.observation)
@@ -231,12 +194,11 @@ def make_maxent(spec: EnvSpec, config: MaxEntConfig, actor: Actor, auxiliary: Au
             actor_params, actor_memory = descend(gradient, state.actor_memory, state.actor)
 
         if auxiliary:
-            keys = jax.random.split(key_auxiliary, num)
+            keys, plain = jax.random.split(key_auxiliary, num), critics.plain(state.critic)
 
             def auxiliary_loss(params: Params) -> Array:
                 def one(k: Key, observation: Array) -> Array:
-                    energy = energy_of(state.critic, observation, config.activations, actor.score_dtype)
-                    return auxiliary.loss(params, k, observation, energy, jnp.exp(state.log_alpha))
+                    return auxiliary.loss(params, k, observation, energy_at(plain, observation), alpha)
 
                 return jnp.mean(jax.vmap(one)(keys, batch.observation))
 
@@ -250,15 +212,14 @@ def make_maxent(spec: EnvSpec, config: MaxEntConfig, actor: Actor, auxiliary: Au
             # d/d log α of −log α · E[log π + target] : entropy above its target lowers α.
             gradient = actor_metrics["entropy"] - target_entropy
             log_alpha, alpha_memory = descend(gradient, alpha_memory, log_alpha)
-        state = state._replace(
-            target=soft_update(state.target, critic, config.target_rate),
-            actor=actor_params,
-            actor_memory=actor_memory,
-            log_alpha=log_alpha,
-            alpha_memory=alpha_memory,
-            update_step=state.update_step + 1,
+        learned = state._replace(
+            actor=actor_params, actor_memory=actor_memory, log_alpha=log_alpha, alpha_memory=alpha_memory
         )
-        return state, {**metrics, **actor_metrics, "alpha": jnp.exp(log_alpha)}
+        if config.actor_delay > 1:
+            due = state.update_step % config.actor_delay == 0
+            learned = jax.tree.map(lambda new, old: jnp.where(due, new, old), learned, state)
+        state = learned._replace(update_step=state.update_step + 1)
+        return state, {**metrics, **actor_metrics, "alpha": jnp.exp(state.log_alpha)}
 
     def act(key: Key, state: MaxEntState, observation: Array, rule: str) -> Array:
         if rule == "mean":
@@ -266,12 +227,11 @@ def make_maxent(spec: EnvSpec, config: MaxEntConfig, actor: Actor, auxiliary: Au
         if rule == "amortized" and auxiliary:
             return auxiliary.act(key, state.auxiliary, observation)
         key_sample, key_select = jax.random.split(key)
-        alpha = jnp.exp(state.log_alpha)
-        energy = energy_of(state.critic, observation, config.activations, actor.score_dtype)
-        drawn = actor.sample(key_sample, state.actor, observation, energy, alpha)
+        alpha, critic = jnp.exp(state.log_alpha), critics.plain(state.critic)
+        drawn = draw(key_sample, state.actor, critic, observation, alpha)
         if rule in ("softmax", "argmax") and drawn.log_prob.shape[0] == 1:
             drawn = cloud(key_sample, state, observation, CANDIDATES)
-        values = jax.vmap(min_value(state.critic, observation, config.activations))(drawn.action)
+        values = jax.vmap(min_value(critic, observation, config.activations))(drawn.action)
         if rule == "softmax":
             return drawn.action[jax.random.categorical(key_select, values / alpha)]
         if rule == "argmax":
@@ -284,17 +244,17 @@ def make_maxent(spec: EnvSpec, config: MaxEntConfig, actor: Actor, auxiliary: Au
         if not actor.modes:
             return chosen
         near = actor.modes.near(key_near, state.actor, observation, chosen, alpha)
-        values = jax.vmap(min_value(state.critic, observation, config.activations))(near.action)
+        values = jax.vmap(min_value(critic, observation, config.activations))(near.action)
         place = near.action[jax.random.categorical(key_place, values / alpha - near.log_prob)]
         return jnp.where(alpha < hot, place, chosen)
 
     def value(state: MaxEntState, observation: Array, action: Array) -> Array:
-        return min_value(state.critic, observation, config.activations)(action)
+        return min_value(critics.plain(state.critic), observation, config.activations)(action)
 
     def cloud(key: Key, state: MaxEntState, observation: Array, num: int) -> ActionSample:
         """`num` particles of one observation: whole sets, as many as that takes, the last one cut."""
-        energy = energy_of(state.critic, observation, config.activations, actor.score_dtype)
-        one = lambda k: actor.sample(k, state.actor, observation, energy, jnp.exp(state.log_alpha))  # noqa: E731
+        critic, alpha = critics.plain(state.critic), jnp.exp(state.log_alpha)
+        one = lambda k: draw(k, state.actor, critic, observation, alpha)  # noqa: E731
         sets = -(-num // jax.eval_shape(one, key).log_prob.shape[0])
         drawn = jax.vmap(one)(jax.random.split(key, sets))
         action = drawn.action.reshape(-1, spec.action_size)

@@ -19,7 +19,7 @@ import jax.numpy as jnp
 import optax
 
 from s2ac.algorithms.base import Algorithm, NetworkConfig
-from s2ac.algorithms.maxent import td_target
+from s2ac.algorithms.critics import td_target
 from s2ac.algorithms.sac import box_of
 from s2ac.checks import InvalidArgument
 from s2ac.distributions import Box, Gaussian

@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import optax
 
 from s2ac.algorithms.base import ActionSample, Algorithm, OffPolicyConfig
-from s2ac.algorithms.maxent import critic_loss, init_critics, min_value, td_target
+from s2ac.algorithms.critics import critic_loss, init_critics, min_value, td_target
 from s2ac.algorithms.s2ac import S2acConfig, make_amortized
 from s2ac.algorithms.sac import box_of
 from s2ac.networks import Critic, soft_update

@@ -1,0 +1,136 @@
+r"""What learns Q: critics beside target networks, or critics with batch normalisation. And what everyone asks of them."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from s2ac.algorithms.base import OffPolicyConfig
+from s2ac.batch_norm import average, batch_values, fold, init_normalised
+from s2ac.networks import Activations, Critic, critic_activations, critic_value, init_critic, observe, soft_update
+from s2ac.types import Array, EnvSpec, Key, Metrics, Transition
+
+
+def init_critics(key: Key, num: int, spec: EnvSpec, config: OffPolicyConfig) -> Critic:
+    """So many critics, leaves `[num, …]`."""
+    one = lambda k: init_critic(k, spec.observation_size, spec.action_size, config.hidden, config.frequency)  # noqa: E731
+    return jax.vmap(one)(jax.random.split(key, num))
+
+
+def min_value(
+    critic: Critic, observation: Array, activations: Activations, dtype: Any = jnp.float32
+) -> Callable[[Array], Array]:
+    """Action ↦ min over the critics of Q(observation, action), the observation's share computed once."""
+    observed = jax.vmap(observe, (0, None))(critic, observation)
+    critic, observed = jax.tree.map(lambda leaf: leaf.astype(dtype), (critic, observed))
+
+    def value(action: Array) -> Array:
+        each = jax.vmap(critic_value, (0, 0, None, None))(critic, observed, action.astype(dtype), activations)
+        return jnp.min(each).astype(action.dtype)
+
+    return value
+
+
+def energy_of(
+    critic: Critic, observation: Array, activations: Activations, dtype: Any = jnp.float32
+) -> Callable[[Array], Array]:
+    """`min_value` for a sampler to climb: a function of the action alone, its layers computed in `dtype`.
+
+    A ReLU critic is piecewise linear in the action, so its second derivatives are zero almost everywhere. Saying so,
+    Q(a) + ∇Q(a)·(b − a) at b = a with all but b held constant, spares a sampler the passes that would compute zeros: one
+    forward and one backward pass give Q, its gradient, and everything that is differentiated through them.
+    """
+    value = min_value(critic, observation, activations, dtype)
+    if activations != critic_activations("relu", None):
+        return value
+
+    def first_order(action: Array) -> Array:
+        fixed = jax.lax.stop_gradient(action)
+        height, slope = jax.lax.stop_gradient(jax.value_and_grad(value)(fixed))
+        return height + slope @ (action - fixed)
+
+    return first_order
+
+
+def td_target(reward: Array, terminated: Array, discount: Any, next_value: Array) -> Array:
+    """r + γ (1 − terminated) V(s'). A truncated episode bootstraps: its clock ended, not the MDP."""
+    return reward + discount * (1 - terminated) * next_value
+
+
+def squared_error(predicted: Array, target: Array) -> tuple[Array, Metrics]:
+    """Σ_c mean (Q_c − y)² of `predicted` `[C, B]`; `target` `[B]` is a constant."""
+    error = predicted - target[None]
+    return jnp.sum(jnp.mean(error**2, axis=1)), {
+        "critic_loss": jnp.mean(error**2),
+        "q_mean": jnp.mean(predicted),
+        "td_error": jnp.mean(jnp.abs(error)),
+    }
+
+
+def critic_loss(critic: Critic, batch: Transition, target: Array, activations: Activations) -> tuple[Array, Metrics]:
+    """Σ_c mean (Q_c(s, a) − y)²; `target` `[B]` is a constant."""
+
+    def values(one: Critic) -> Array:
+        observed = jax.vmap(observe, (None, 0))(one, batch.observation)
+        return jax.vmap(critic_value, (None, 0, 0, None))(one, observed, batch.action, activations)
+
+    return squared_error(jax.vmap(values)(critic), target)
+
+
+class Critics(NamedTuple):
+    """An ensemble that learns Q: what it keeps, a critic and a target, and how the two move.
+
+    `batch` is a batch of transitions and `actions` `[B, D]` are the policy's at s'.
+    """
+
+    init: Callable[[Key], tuple[Any, Any]]
+    plain: Callable[[Any], Critic]  # the critic as samplers and selection rules see it
+    judge: Callable[[Any, Any, Transition, Array], Critic]  # (critic, target, batch, actions) to Q̄
+    loss: Callable[[Any, Transition, Array, Array], tuple[Array, Metrics]]  # (critic, batch, actions, y)
+    move: Callable[
+        [Any, Any, Any, Transition, Array], tuple[Any, Any]
+    ]  # (new, old, target, batch, actions) to (critic, target)
+
+
+def critics_with_targets(num: int, spec: EnvSpec, config: OffPolicyConfig) -> Critics:
+    """Q̄ is a moving average of the critic."""
+
+    def init(key: Key) -> tuple[Critic, Critic]:
+        critic = init_critics(key, num, spec, config)
+        return critic, jax.tree.map(jnp.copy, critic)
+
+    return Critics(
+        init,
+        lambda critic: critic,
+        lambda critic, target, batch, actions: target,
+        lambda critic, batch, actions, y: critic_loss(critic, batch, y, config.activations),
+        lambda new, old, target, batch, actions: (new, soft_update(target, new, config.target_rate)),
+    )
+
+
+def critics_with_batch_norm(num: int, spec: EnvSpec, config: OffPolicyConfig) -> Critics:
+    """Q̄ is the critic itself, normalised as in its own loss; there is no target."""
+    activation = config.activations[1]
+    plain = jax.vmap(lambda critic: fold(critic, spec.observation_size))
+
+    def values(critic: Any, batch: Transition, actions: Array) -> tuple[Array, Any]:
+        """Q `[C, 2B]` of (s, a), and then of (s', a'), normalised together; and the critic with these statistics."""
+        now = jnp.concatenate([batch.observation, batch.action], axis=1)
+        then = jnp.concatenate([batch.next_observation, jax.lax.stop_gradient(actions)], axis=1)
+        return jax.vmap(batch_values, (0, None, None))(critic, jnp.concatenate([now, then]), activation)
+
+    def init(key: Key) -> tuple[Any, Any]:
+        one = lambda k: init_normalised(k, spec.observation_size, spec.action_size, config.hidden)  # noqa: E731
+        return jax.vmap(one)(jax.random.split(key, num)), ()
+
+    def loss(critic: Any, batch: Transition, actions: Array, y: Array) -> tuple[Array, Metrics]:
+        return squared_error(values(critic, batch, actions)[0][:, : y.shape[0]], y)
+
+    return Critics(
+        init,
+        plain,
+        lambda critic, target, batch, actions: plain(values(critic, batch, actions)[1]),
+        loss,
+        lambda new, old, target, batch, actions: (average(new, values(old, batch, actions)[1]), ()),
+    )

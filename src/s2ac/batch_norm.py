@@ -1,0 +1,86 @@
+r"""Critics with batch normalisation, which need no target network (CrossQ: Bhatt et al. 2024).
+
+A layer's inputs x are normalised over a batch, x̂ = (x − μ)/√(v + ε) · γ + β, with γ and β learned. In learning μ and v are the batch's own, and
+the batch is (s, a) and (s', a') joined: the policy's actions at s' are not those of the replay, and values of the two are compared with each other, so
+both must be seen in the same units. Elsewhere μ and v are running averages. With them given, a normalised layer is an affine one,
+
+    x̂ W + b = x (g ∘ W) + b + (β − μ g) W,        g = γ/√(v + ε),
+
+so `fold` makes a plain `Critic`, and samplers, selection rules and exports know nothing of normalisation.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from s2ac.networks import Critic, Layer, init_mlp
+from s2ac.types import Array, Key
+
+EPSILON = 1e-3
+RATE = 0.01
+"""Of the running averages; both as in CrossQ."""
+
+
+class Norm(NamedTuple):
+    """Of a layer's inputs, each `[I]`. No loss depends on `mean` and `variance`: they are not learned but averaged."""
+
+    scale: Array
+    shift: Array
+    mean: Array
+    variance: Array
+
+
+class NormalisedCritic(NamedTuple):
+    """Q(s, a) with normalised layers, the first one on the joined input."""
+
+    norms: tuple[Norm, ...]
+    layers: tuple[Layer, ...]
+
+
+def init_normalised(key: Key, observation_size: int, action_size: int, hidden: Sequence[int]) -> NormalisedCritic:
+    """As a plain critic, with norms that change nothing yet."""
+    sizes = (observation_size + action_size, *hidden, 1)
+    norms = tuple(Norm(jnp.ones(n), jnp.zeros(n), jnp.zeros(n), jnp.ones(n)) for n in sizes[:-1])
+    return NormalisedCritic(norms, init_mlp(key, sizes))
+
+
+def _normalised_layer(norm: Norm, layer: Layer, value: Array) -> Array:
+    """Of one example, x̂ W + b."""
+    unit = (value - norm.mean) / jnp.sqrt(norm.variance + EPSILON)
+    return (unit * norm.scale + norm.shift) @ layer.weight + layer.bias
+
+
+def batch_values(
+    critic: NormalisedCritic, inputs: Array, activation: Callable[[Array], Array]
+) -> tuple[Array, NormalisedCritic]:
+    """Q `[N]` of a batch of joined inputs `[N, I]`, normalised by itself; and the critic with the batch's statistics as its own."""
+    norms, hidden = [], inputs
+    for index, (norm, layer) in enumerate(zip(critic.norms, critic.layers, strict=True)):
+        hidden = hidden if index == 0 else activation(hidden)
+        norms.append(norm._replace(mean=jnp.mean(hidden, axis=0), variance=jnp.var(hidden, axis=0)))
+        hidden = jax.vmap(_normalised_layer, (None, None, 0))(norms[-1], layer, hidden)
+    return hidden[:, 0], critic._replace(norms=tuple(norms))
+
+
+def fold(critic: NormalisedCritic, observation_size: int) -> Critic:
+    """The plain critic that it is with its statistics held."""
+
+    def affine(norm: Norm, layer: Layer) -> Layer:
+        gain = norm.scale / jnp.sqrt(norm.variance + EPSILON)
+        return Layer(gain[:, None] * layer.weight, layer.bias + (norm.shift - norm.mean * gain) @ layer.weight)
+
+    first, *rest = (affine(norm, layer) for norm, layer in zip(critic.norms, critic.layers, strict=True))
+    observation, action = jnp.split(first.weight, [observation_size])
+    return Critic(Layer(observation, first.bias), action, tuple(rest))
+
+
+def average(critic: NormalisedCritic, seen: NormalisedCritic) -> NormalisedCritic:
+    """The critic with its running averages moved towards the statistics of `seen`."""
+
+    def moved(norm: Norm, now: Norm) -> Norm:
+        step = lambda old, new: old + RATE * (jax.lax.stop_gradient(new) - old)  # noqa: E731
+        return norm._replace(mean=step(norm.mean, now.mean), variance=step(norm.variance, now.variance))
+
+    return critic._replace(norms=tuple(map(moved, critic.norms, seen.norms)))

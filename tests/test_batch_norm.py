@@ -1,0 +1,143 @@
+"""Critics with batch normalisation against numpy, their folding into plain ones, and the update that uses them."""
+
+from dataclasses import replace
+from itertools import pairwise
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from s2ac.algorithms.critics import critics_with_batch_norm, min_value
+from s2ac.algorithms.s2ac import S2acConfig, make_s2ac
+from s2ac.algorithms.sac import SacConfig, make_sac
+from s2ac.batch_norm import EPSILON, RATE, average, batch_values, fold, init_normalised
+from s2ac.checks import InvalidArgument
+from s2ac.networks import critic_activations, critic_value, observe
+from test_algorithms import RELU, SPEC, after_updates, assert_same, make_batch
+
+CONFIG = SacConfig(hidden=(16, 8), batch_norm=True, learn_alpha=True)
+
+
+def some_critic(seed=0):
+    """One whose scales and shifts are not those of the start."""
+    critic = init_normalised(jax.random.key(seed), 3, 2, (16, 8))
+    keys = iter(jax.random.split(jax.random.key(seed + 1), 2 * len(critic.norms)))
+    draw = lambda like: jax.random.uniform(next(keys), like.shape, minval=0.5, maxval=1.5)  # noqa: E731
+    return critic._replace(norms=tuple(n._replace(scale=draw(n.scale), shift=draw(n.shift) - 1) for n in critic.norms))
+
+
+def inputs_of(num=40, seed=3):
+    return 2 + 3 * jax.random.normal(jax.random.key(seed), (num, 5))
+
+
+def test_values_of_a_batch_by_hand():
+    critic, inputs = some_critic(), np.asarray(inputs_of(), np.float64)
+    hidden = inputs
+    for index, (norm, layer) in enumerate(zip(critic.norms, critic.layers, strict=True)):
+        hidden = np.maximum(hidden, 0) if index else hidden
+        deviation = np.sqrt(((hidden - hidden.mean(0)) ** 2).mean(0) + EPSILON)
+        hidden = (hidden - hidden.mean(0)) / deviation * np.asarray(norm.scale) + np.asarray(norm.shift)
+        hidden = hidden @ np.asarray(layer.weight, np.float64) + np.asarray(layer.bias, np.float64)
+    values, _ = batch_values(critic, inputs_of(), jax.nn.relu)
+    np.testing.assert_allclose(values, hidden[:, 0], atol=2e-5)
+
+
+@pytest.mark.parametrize("activation", ["relu", "silu"])
+def test_folded_with_the_batchs_statistics_it_is_the_same_function(activation):
+    """And with other statistics it is not."""
+    critic, inputs, acts = some_critic(), inputs_of(), critic_activations(activation, None)
+
+    def plain(one):
+        folded = fold(one, 3)
+        return jax.vmap(lambda x: critic_value(folded, observe(folded, x[:3]), x[3:], acts))(inputs)
+
+    values, seen = batch_values(critic, inputs, acts[1])
+    np.testing.assert_allclose(plain(seen), values, atol=2e-5)
+    assert np.abs(plain(critic) - values).max() > 0.1
+
+
+def test_the_gradient_goes_through_the_statistics():
+    """A ReLU layer times a constant changes nothing after normalisation, so no gradient points along it. With the statistics held it would."""
+    critic, inputs = some_critic(), inputs_of()
+    wide = jax.tree.map(
+        lambda leaf: 100 * leaf, critic.layers[0]
+    )  # variances far above ε, which is no part of the scale
+    critic = critic._replace(layers=(wide, *critic.layers[1:]))
+
+    def loss(one, held=None):
+        values, _ = batch_values(one, inputs, jax.nn.relu)
+        if held is not None:
+            folded = fold(one._replace(norms=held.norms), 3)
+            values = jax.vmap(lambda x: critic_value(folded, observe(folded, x[:3]), x[3:], RELU))(inputs)
+        return jnp.mean((values - inputs[:, 0]) ** 2)
+
+    def along(gradient):
+        parts = zip(jax.tree.leaves(gradient.layers[0]), jax.tree.leaves(critic.layers[0]), strict=True)
+        return float(sum(jnp.vdot(one, other) for one, other in parts))
+
+    _, seen = batch_values(critic, inputs, jax.nn.relu)
+    free, held = jax.grad(loss)(critic), jax.grad(loss)(critic, jax.lax.stop_gradient(seen))
+    assert abs(along(held)) > 0.05
+    assert abs(along(free)) < 0.01 * abs(along(held))
+    assert all(not np.any(leaf) for norm in free.norms for leaf in (norm.mean, norm.variance))
+
+
+def test_running_averages_move_by_the_rate_and_nothing_else_does():
+    critic = some_critic()
+    _, seen = batch_values(critic, inputs_of(), jax.nn.relu)
+    moved = average(critic, seen)
+    for new, old, now in zip(moved.norms, critic.norms, seen.norms, strict=True):
+        np.testing.assert_allclose(new.mean, RATE * now.mean + (1 - RATE) * old.mean, rtol=1e-5)
+        np.testing.assert_allclose(new.variance, RATE * now.variance + (1 - RATE) * old.variance, rtol=1e-5)
+        assert_same((new.scale, new.shift), (old.scale, old.shift))
+    assert_same(moved.layers, critic.layers)
+
+
+def test_the_judge_of_the_policys_actions_sees_them_as_the_loss_does():
+    """Q̄(s', a') is the second half of the joined batch's values, by every critic."""
+    critics, batch = critics_with_batch_norm(2, SPEC, CONFIG), make_batch()
+    critic, target = critics.init(jax.random.key(0))
+    assert target == ()
+    actions = make_batch(seed=7).action
+    joined = np.concatenate([np.c_[batch.observation, batch.action], np.c_[batch.next_observation, actions]])
+    values, _ = jax.vmap(lambda one: batch_values(one, joined, jax.nn.relu))(critic)
+    judge = critics.judge(critic, target, batch, actions)
+    found = jax.vmap(lambda o, a: min_value(judge, o, RELU)(a))(batch.next_observation, actions)
+    np.testing.assert_allclose(found, values[:, 32:].min(axis=0), atol=2e-5)
+    loss, _ = critics.loss(critic, batch, actions, batch.reward)
+    np.testing.assert_allclose(loss, ((values[:, :32] - batch.reward[None]) ** 2).mean(axis=1).sum(), rtol=1e-5)
+
+
+def test_an_update_averages_the_statistics_once_and_s2ac_without_steps_is_sac():
+    state, metrics = after_updates(make_sac(SPEC, CONFIG), 1)
+    assert np.isfinite(metrics["critic_loss"]).all()
+    batch = make_batch()
+    rows = np.concatenate([np.c_[batch.observation, batch.action], np.c_[batch.next_observation, batch.action]])
+    first = state.critic.norms[0]
+    np.testing.assert_allclose(first.mean[:, :3], RATE * np.tile(rows[:, :3].mean(axis=0), (2, 1)), rtol=1e-4)
+    assert state.target == ()
+    sac, _ = after_updates(make_sac(SPEC, CONFIG), 5)
+    shared = {name: getattr(CONFIG, name) for name in ("hidden", "batch_norm", "learn_alpha", "min_std", "max_std")}
+    s2ac, _ = after_updates(make_s2ac(SPEC, S2acConfig(**shared, num_steps=0, num_particles=1)), 5)
+    assert_same(sac, s2ac)
+
+
+def test_a_delayed_actor_learns_in_one_of_three_updates_and_the_critics_in_each():
+    algorithm, batch = make_sac(SPEC, replace(CONFIG, actor_delay=3)), make_batch()
+    update = jax.jit(algorithm.update)
+    states = [jax.jit(algorithm.init)(jax.random.key(0))]
+    for index in range(4):
+        states.append(update(jax.random.key(index), states[-1], batch)[0])
+
+    def changed(part):
+        leaf = lambda state: np.asarray(jax.tree.leaves(getattr(state, part))[0])  # noqa: E731
+        return [not np.array_equal(leaf(a), leaf(b)) for a, b in pairwise(states)]
+
+    assert changed("actor") == changed("log_alpha") == changed("actor_memory") == [True, False, False, True]
+    assert all(changed("critic"))
+
+
+def test_a_frequency_and_batch_normalisation_exclude_each_other():
+    with pytest.raises(InvalidArgument, match="batch_norm and frequency"):
+        SacConfig(batch_norm=True, frequency=1.0)

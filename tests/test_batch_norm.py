@@ -1,7 +1,6 @@
 """Critics with batch normalisation against numpy, their folding into plain ones, and the update that uses them."""
 
 from dataclasses import replace
-from itertools import pairwise
 
 import jax
 import jax.numpy as jnp
@@ -9,7 +8,7 @@ import numpy as np
 import pytest
 
 from s2ac.algorithms.critics import critics_with_batch_norm, min_value
-from s2ac.algorithms.s2ac import S2acConfig, make_s2ac
+from s2ac.algorithms.s2ac import S2acConfig, make_s2ac, make_svgd_actor
 from s2ac.algorithms.sac import SacConfig, make_sac
 from s2ac.batch_norm import EPSILON, RATE, average, batch_values, fold, init_normalised
 from s2ac.checks import InvalidArgument
@@ -105,39 +104,58 @@ def test_the_judge_of_the_policys_actions_sees_them_as_the_loss_does():
     judge = critics.judge(critic, target, batch, actions)
     found = jax.vmap(lambda o, a: min_value(judge, o, RELU)(a))(batch.next_observation, actions)
     np.testing.assert_allclose(found, values[:, 32:].min(axis=0), atol=2e-5)
-    loss, _ = critics.loss(critic, batch, actions, batch.reward)
+    loss, _ = critics.loss(critic, batch, actions, batch.reward)  # any y will do
     np.testing.assert_allclose(loss, ((values[:, :32] - batch.reward[None]) ** 2).mean(axis=1).sum(), rtol=1e-5)
 
 
-def test_an_update_averages_the_statistics_once_and_s2ac_without_steps_is_sac():
-    state, metrics = after_updates(make_sac(SPEC, CONFIG), 1)
-    assert np.isfinite(metrics["critic_loss"]).all()
-    batch = make_batch()
-    rows = np.concatenate([np.c_[batch.observation, batch.action], np.c_[batch.next_observation, batch.action]])
-    first = state.critic.norms[0]
-    np.testing.assert_allclose(first.mean[:, :3], RATE * np.tile(rows[:, :3].mean(axis=0), (2, 1)), rtol=1e-4)
+def test_an_update_by_hand():
+    """With three particles: the statistics are of the first, y is by the critic with these, and running averages move once, by the old weights."""
+    shared = {name: getattr(CONFIG, name) for name in ("hidden", "batch_norm", "learn_alpha", "min_std", "max_std")}
+    config = S2acConfig(**shared, num_steps=0, num_particles=3, adam_b1=0.25)
+    algorithm, batch, key = make_s2ac(SPEC, config), make_batch(), jax.random.key(5)
+    before, _ = after_updates(algorithm, 3)  # so that the running averages are not those of the batch
+    state, metrics = jax.jit(algorithm.update)(key, before, batch)
     assert state.target == ()
+
+    alpha, actor = jnp.exp(before.log_alpha), make_svgd_actor(SPEC, config)
+    keys = jax.random.split(jax.random.split(key, 3)[0], 32)
+    drawn = jax.vmap(lambda k, o: actor.sample(k, before.actor, o, jnp.sum, alpha))(keys, batch.next_observation)
+    joined = np.concatenate([np.c_[batch.observation, batch.action], np.c_[batch.next_observation, drawn.action[:, 0]]])
+    predicted, seen = jax.vmap(lambda one: batch_values(one, joined, jax.nn.relu))(before.critic)
+
+    def loss_by(critic):
+        judge = jax.vmap(lambda one: fold(one, 3))(critic)
+        worth = lambda o, actions: jax.vmap(min_value(judge, o, RELU))(actions)  # noqa: E731
+        values = jax.vmap(worth)(batch.next_observation, drawn.action) - alpha * drawn.log_prob
+        y = batch.reward + config.discount * (1 - batch.terminated) * values.mean(axis=1)
+        return ((predicted[:, :32] - y[None]) ** 2).mean()
+
+    np.testing.assert_allclose(metrics["critic_loss"], loss_by(seen), rtol=1e-4)
+    assert abs(loss_by(before.critic) - loss_by(seen)) > 0.01  # by running averages it is another
+
+    expected = average(before.critic, seen)
+    for new, wanted in zip(state.critic.norms, expected.norms, strict=True):
+        np.testing.assert_allclose(new.mean, wanted.mean, atol=1e-5)
+        np.testing.assert_allclose(new.variance, wanted.variance, rtol=1e-4)
+
+
+def test_adams_decay_is_the_configs_for_networks_and_the_usual_one_for_alpha():
+    """After one update Adam's memories are m = (1 − β₁) g and v = 0.001 g²."""
+    state, _ = after_updates(make_sac(SPEC, replace(CONFIG, adam_b1=0.25)), 1)
+    for memory, b1 in ((state.critic_memory, 0.25), (state.actor_memory, 0.25), (state.alpha_memory, 0.9)):
+        for m, v in zip(jax.tree.leaves(memory[0].mu), jax.tree.leaves(memory[0].nu), strict=True):
+            np.testing.assert_allclose(np.abs(m), (1 - b1) * np.sqrt(v / 0.001), rtol=1e-3, atol=1e-8)
+
+
+def test_s2ac_without_steps_is_sac_with_normalised_critics_too():
     sac, _ = after_updates(make_sac(SPEC, CONFIG), 5)
     shared = {name: getattr(CONFIG, name) for name in ("hidden", "batch_norm", "learn_alpha", "min_std", "max_std")}
     s2ac, _ = after_updates(make_s2ac(SPEC, S2acConfig(**shared, num_steps=0, num_particles=1)), 5)
     assert_same(sac, s2ac)
 
 
-def test_a_delayed_actor_learns_in_one_of_three_updates_and_the_critics_in_each():
-    algorithm, batch = make_sac(SPEC, replace(CONFIG, actor_delay=3)), make_batch()
-    update = jax.jit(algorithm.update)
-    states = [jax.jit(algorithm.init)(jax.random.key(0))]
-    for index in range(4):
-        states.append(update(jax.random.key(index), states[-1], batch)[0])
-
-    def changed(part):
-        leaf = lambda state: np.asarray(jax.tree.leaves(getattr(state, part))[0])  # noqa: E731
-        return [not np.array_equal(leaf(a), leaf(b)) for a, b in pairwise(states)]
-
-    assert changed("actor") == changed("log_alpha") == changed("actor_memory") == [True, False, False, True]
-    assert all(changed("critic"))
-
-
-def test_a_frequency_and_batch_normalisation_exclude_each_other():
-    with pytest.raises(InvalidArgument, match="batch_norm and frequency"):
+def test_what_batch_normalisation_excludes():
+    with pytest.raises(InvalidArgument, match="batch_norm = True: must be off where frequency is set"):
         SacConfig(batch_norm=True, frequency=1.0)
+    with pytest.raises(InvalidArgument, match="batch_norm = True: must be off where resample is on"):
+        S2acConfig(batch_norm=True, resample=True)

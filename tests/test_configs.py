@@ -1,6 +1,7 @@
 """Numbers out of range are refused when a config is made, in one line that names field, value and range."""
 
-from dataclasses import fields, replace
+import json
+from dataclasses import asdict, fields, replace
 
 import jax
 import jax.numpy as jnp
@@ -11,6 +12,8 @@ from s2ac.algorithms.base import RANGES
 from s2ac.checks import InvalidArgument
 from s2ac.cli import main
 from s2ac.presets import fields_of
+from s2ac.training.about import same_run
+from s2ac.training.config import RunConfig
 
 BAD = {
     "hidden": [(0,), (16, -1), (2.5,), 16],
@@ -22,8 +25,7 @@ BAD = {
     "target_rate": [0.0, 1.5],
     "alpha": [0.0, -1.0, float("inf")],
     "target_entropy": [float("nan"), float("inf")],
-    "momentum": [1.0, -0.1],
-    "actor_delay": [0],
+    "adam_b1": [1.0, -0.1],
     "num_critics": [0, 1.5, True],
     "min_std": [0.0, -1.0, 1e9],
     "max_std": [0.0, 1e-9],
@@ -108,3 +110,17 @@ def test_a_preset_gives_each_algorithm_its_own_fields():
     assert "num_steps" not in given("s2ac", "Ant-v5")
     assert given("s2ac", "Ant-v5")["start_alpha"] == 0.0
     assert "start_alpha" not in given("s2ac-phi", "Ant-v5")
+
+
+def test_a_run_that_was_written_before_a_field_existed_is_still_the_same_run():
+    about = {
+        "algo": "sac",
+        "env": "multigoal",
+        "algorithm": asdict(ALGORITHMS["sac"].config),
+        "run": asdict(RunConfig()),
+    }
+    about = json.loads(json.dumps(about))
+    older = {**about, "algorithm": {name: value for name, value in about["algorithm"].items() if name != "batch_norm"}}
+    assert same_run(older, about)
+    assert not same_run(older, {**about, "algorithm": {**about["algorithm"], "batch_norm": True}})
+    assert not same_run(older, {**about, "env": "multigoal-far"})

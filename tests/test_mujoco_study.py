@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,7 +13,17 @@ from s2ac.studies import mujoco
 from s2ac.studies.mujoco import SCALES, SYSTEMS, TASKS, Job, jobs, protocol_of, record_of, rules_of, train_job
 from s2ac.studies.mujoco_claims import cells, decide, results_table, whole_table
 from s2ac.studies.mujoco_figures import curve_of
-from s2ac.studies.mujoco_records import UNITS, merge, normalised, read_all, read_record, scores_of, write_record
+from s2ac.studies.mujoco_records import (
+    UNITS,
+    merge,
+    normalised,
+    read_all,
+    read_record,
+    scores_of,
+    settings,
+    write_record,
+)
+from s2ac.training.about import with_defaults
 
 STEPS, EVERY = 3000, 100
 LEVELS = {"s2ac": 0.9, "sac": 0.6, "sql": 0.4, "sac-nf": 0.5, "sac-iaf": 0.45, "ddpg": 0.3, "ppo": 0.2, "s2ac-phi": 0.2, "s2ac-amortized": 0.85}  # fmt: skip
@@ -148,6 +159,25 @@ def test_copies_must_agree(tmp_path):
         merge([(a, one), (b, other)])
     with pytest.raises(InvalidArgument, match="other settings"):
         merge([(a, one), (b, {**made_up(), "config": {"algorithm": {"alpha": 1.0}, "run": {}}})])
+
+
+def test_a_field_that_did_not_exist_yet_has_its_default(tmp_path):
+    """So records of an older version can be merged, and are no others than those of today."""
+    config = {"algorithm": {"alpha": 0.2, "batch_norm": False}, "run": made_up()["config"]["run"]}
+    (joined,) = merge([(tmp_path / "a", made_up()), (tmp_path / "b", made_up(config=config))])
+    assert joined["seeds"] == [0, 1, 2, 3, 4]
+    config["algorithm"]["batch_norm"] = True
+    with pytest.raises(InvalidArgument, match="other settings"):
+        merge([(tmp_path / "a", made_up()), (tmp_path / "b", made_up(config=config))])
+
+
+def test_the_shipped_records_are_of_the_settings_that_the_study_has_now():
+    scale, records = SCALES["short"], list((Path(__file__).parents[1] / "results/mujoco/records").glob("*.json"))
+    assert records
+    for record in map(read_record, records):
+        (job,) = jobs(scale, protocol_of(scale, "default"), (record["task"],), (record["system"],), 5)
+        assert job.config()["algorithm"] == with_defaults(record["algo"], record["config"])["algorithm"]
+        assert settings({"algo": record["algo"], "config": job.config()}) == settings(record)
 
 
 def test_seeds_of_two_machines_are_joined(tmp_path):
@@ -288,3 +318,17 @@ def test_the_study_runs_and_goes_on(tmp_path, capsys):
     assert record["reached"] == {"0": 300, "1": 300}
     assert main([*arguments, "--version", "4"]) == 2
     assert "other settings" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_runs_at_once_are_those_one_after_the_other(tmp_path, capsys):
+    def records(*more):
+        out = tmp_path / f"{len(more)}"
+        arguments = ["reproduce", "mujoco", "--scale", "smoke", "--systems", "sac", "ddpg", "--tasks", "Hopper", *more]
+        assert main([*arguments, "--out", str(out)]) == 0
+        assert main([*arguments, "--out", str(out)]) == 0  # finds all done
+        return read_all([out])
+
+    assert records("--at-once", "2") == records()
+    assert "run 1 of 1, sac-Hopper-seeds0-1" in (tmp_path / "2" / "logs" / "sac-Hopper-seeds0-1.txt").read_text()
+    assert "ended with code 0" in capsys.readouterr().out

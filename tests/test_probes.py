@@ -19,7 +19,6 @@ CHANGES = {
     "s2ac-phi": {**OFF_POLICY, "alpha": 0.01, "num_particles": 4, "num_steps": 5, "step_size": 0.02},
     "s2ac-amortized": {**OFF_POLICY, "alpha": 0.01, "num_particles": 4, "min_std": 0.05, "step_size": 0.01},
     "sac": {**OFF_POLICY, "alpha": 0.01},
-    "sac, batch norm": {**OFF_POLICY, "alpha": 0.01, "batch_norm": True, "learning_rate": 1e-3},
     "sac-nf": {**OFF_POLICY, "alpha": 0.01},
     "sql": {**OFF_POLICY, "alpha": 0.01},
     "ddpg": {**OFF_POLICY, "noise": 0.3},
@@ -27,33 +26,24 @@ CHANGES = {
 }
 LOOPS = {
     "ppo": LoopConfig(num_envs=16, horizon=16),
-    "sac, batch norm": LoopConfig(num_envs=8, batch_size=256, capacity=4000, warmup_steps=800),
     "": LoopConfig(num_envs=8, batch_size=64, capacity=4000, warmup_steps=800),
 }
-ROUNDS = {"ppo": 250, "sac, batch norm": 4000}
-# S²AC(φ) with few steps from a wide start does not concentrate on a sharp energy: its actions stay spread. A critic that sees every
-# batch in other units knows small differences between actions worse than large ones between states.
-ACTION_TOLERANCE = {"s2ac-phi": 0.35, "sac, batch norm": 0.4}
+# S²AC(φ) with few steps from a wide start does not concentrate on a sharp energy: its actions stay spread.
+ACTION_TOLERANCE = {"s2ac-phi": 0.35}
 
 
-SLOW = (
-    "s2ac-phi",
-    "s2ac-amortized",
-    "sac-nf",
-    "sql",
-    "sac, batch norm",
-)  # the fast suite has S²AC, SAC and DDPG: minutes are short there
+SLOW = ("s2ac-phi", "s2ac-amortized", "sac-nf", "sql")  # the fast suite has S²AC, SAC and DDPG: minutes are short there
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=pytest.mark.slow) if name in SLOW else name for name in CHANGES]
+    "name", [pytest.param(name, marks=pytest.mark.slow) if name in SLOW else name for name in ALGORITHMS]
 )
 def test_probes(name):
-    entry, env = ALGORITHMS[name.split(",")[0]], make_probe()
+    entry, env = ALGORITHMS[name], make_probe()
     algorithm = entry.make(env.spec, replace(entry.config, **CHANGES[name]))
     config = LOOPS.get(name, LOOPS[""])
     key = jax.random.key(0)
-    rounds = ROUNDS.get(name, 2000)
+    rounds = 250 if name == "ppo" else 2000
     loop = jax.jit(lambda: warm_up(key, init_loop(key, algorithm, env, config), algorithm, env, config))()
     loop, metrics = jax.jit(lambda loop: train_chunk(key, loop, algorithm, env, config, rounds))(loop)
     assert all(np.isfinite(value) for value in metrics.values())
@@ -74,3 +64,25 @@ def test_probes(name):
     assert values[FIRST] < values[FIRST + 1]
     for place, expected in BEST.items():
         assert abs(actions[place, 0] - expected) < ACTION_TOLERANCE.get(name, 0.2), (place, actions[place], expected)
+
+
+@pytest.mark.slow
+def test_probes_with_batch_norm():
+    """By the mean of four seeds: such critics see every batch in other units, and one seed alone is off by up to 0.3."""
+    entry, env = ALGORITHMS["sac"], make_probe()
+    more = {"learning_rate": 1e-3, "batch_norm": True}
+    algorithm = entry.make(env.spec, replace(entry.config, **{**CHANGES["sac"], **more}))
+    config = LOOPS[""]._replace(batch_size=256)
+
+    def learn(key):
+        loop = warm_up(key, init_loop(key, algorithm, env, config), algorithm, env, config)
+        state = train_chunk(key, loop, algorithm, env, config, 4000)[0].algorithm
+        observations = jax.nn.one_hot(jnp.arange(9), 9)
+        actions = jax.vmap(lambda o: algorithm.act(key, state, o, "mean"))(observations)
+        return jax.vmap(lambda o, a: algorithm.value(state, o, a))(observations, actions), actions[:, 0]
+
+    values, actions = jax.jit(jax.vmap(learn))(jax.random.split(jax.random.key(0), 4))
+    for place, expected in VALUES.items():
+        assert abs(values[:, place].mean() - expected) < (1.2 if place == CLOCK else 0.2), (place, values[:, place])
+    for place, expected in BEST.items():
+        assert abs(actions[:, place].mean() - expected) < 0.2, (place, actions[:, place])

@@ -1,8 +1,8 @@
 r"""Critics with batch normalisation, which need no target network (CrossQ: Bhatt et al. 2024).
 
-A layer's inputs x are normalised over a batch, x̂ = (x − μ)/√(v + ε) · γ + β, with γ and β learned. In learning μ and v are the batch's own, and
-the batch is (s, a) and (s', a') joined: the policy's actions at s' are not those of the replay, and values of the two are compared with each other, so
-both must be seen in the same units. Elsewhere μ and v are running averages. With them given, a normalised layer is an affine one,
+A layer's inputs x are normalised over a batch, x̂ = (x − μ)/√(v + ε) · γ + β, with γ and β learned. In the critics' loss and their target y, μ and v are
+those of one batch, of (s, a) and (s', a') joined: the policy's actions at s' are not those of the replay, and values of the two are compared with each
+other, so both must be seen in the same units. The actor's loss, samplers and play use running averages. With μ and v given, a normalised layer is an affine one,
 
     x̂ W + b = x (g ∘ W) + b + (β − μ g) W,        g = γ/√(v + ε),
 
@@ -18,9 +18,9 @@ import jax.numpy as jnp
 from s2ac.networks import Critic, Layer, init_mlp
 from s2ac.types import Array, Key
 
-EPSILON = 1e-3
-RATE = 0.01
-"""Of the running averages; both as in CrossQ."""
+EPSILON = 1e-3  # as in CrossQ
+RATE = 0.05
+"""Of the running averages. CrossQ's 0.01 lags behind the weights: docs/studies/mujoco.md, log 12."""
 
 
 class Norm(NamedTuple):
@@ -80,7 +80,7 @@ def average(critic: NormalisedCritic, seen: NormalisedCritic) -> NormalisedCriti
     """The critic with its running averages moved towards the statistics of `seen`."""
 
     def moved(norm: Norm, now: Norm) -> Norm:
-        step = lambda old, new: old + RATE * (jax.lax.stop_gradient(new) - old)  # noqa: E731
+        step = lambda old, new: old + RATE * (new - old)  # noqa: E731
         return norm._replace(mean=step(norm.mean, now.mean), variance=step(norm.variance, now.variance))
 
     return critic._replace(norms=tuple(map(moved, critic.norms, seen.norms)))

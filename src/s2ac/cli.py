@@ -47,7 +47,10 @@ class Reproduce:
     """mujoco, multigoal: only these, the first and the last; records of other seeds can be merged. Default: all."""
 
     workers: int = 0
-    """mujoco: processes that step the simulators. The results do not depend on it."""
+    """mujoco: processes that step the simulators of a run. The results do not depend on it."""
+
+    at_once: int = 1
+    """mujoco: runs side by side, each a process of its own. One run seldom fills an accelerator."""
 
     protocol: Literal["default", "paper"] = "default"
     """mujoco: 10 episodes every 30th of a run, or the paper's 100 every 1000 steps."""
@@ -81,6 +84,7 @@ class Reproduce:
                 self.version,
                 self.seeds,
                 self.workers,
+                self.at_once,
             )
 
 

@@ -81,16 +81,14 @@ def critic_loss(critic: Critic, batch: Transition, target: Array, activations: A
 class Critics(NamedTuple):
     """An ensemble that learns Q: what it keeps, a critic and a target, and how the two move.
 
-    `batch` is a batch of transitions and `actions` `[B, D]` are the policy's at s'.
+    `batch` is a batch of transitions and `actions` `[B, D]` are the policy's at s'. `loss` also returns what `move` wants to know.
     """
 
     init: Callable[[Key], tuple[Any, Any]]
     plain: Callable[[Any], Critic]  # the critic as samplers and selection rules see it
     judge: Callable[[Any, Any, Transition, Array], Critic]  # (critic, target, batch, actions) to Q̄
-    loss: Callable[[Any, Transition, Array, Array], tuple[Array, Metrics]]  # (critic, batch, actions, y)
-    move: Callable[
-        [Any, Any, Any, Transition, Array], tuple[Any, Any]
-    ]  # (new, old, target, batch, actions) to (critic, target)
+    loss: Callable[[Any, Transition, Array, Array], tuple[Array, tuple[Metrics, Any]]]  # (critic, batch, actions, y)
+    move: Callable[[Any, Any, Any], tuple[Any, Any]]  # (new critic, target, what `loss` saw) to critic and target
 
 
 def critics_with_targets(num: int, spec: EnvSpec, config: OffPolicyConfig) -> Critics:
@@ -100,37 +98,42 @@ def critics_with_targets(num: int, spec: EnvSpec, config: OffPolicyConfig) -> Cr
         critic = init_critics(key, num, spec, config)
         return critic, jax.tree.map(jnp.copy, critic)
 
+    def loss(critic: Critic, batch: Transition, actions: Array, y: Array) -> tuple[Array, tuple[Metrics, Any]]:
+        value, metrics = critic_loss(critic, batch, y, config.activations)
+        return value, (metrics, ())
+
     return Critics(
         init,
         lambda critic: critic,
         lambda critic, target, batch, actions: target,
-        lambda critic, batch, actions, y: critic_loss(critic, batch, y, config.activations),
-        lambda new, old, target, batch, actions: (new, soft_update(target, new, config.target_rate)),
+        loss,
+        lambda critic, target, seen: (critic, soft_update(target, critic, config.target_rate)),
     )
 
 
 def critics_with_batch_norm(num: int, spec: EnvSpec, config: OffPolicyConfig) -> Critics:
     """Q̄ is the critic itself, normalised as in its own loss; there is no target."""
-    activation = config.activations[1]
     plain = jax.vmap(lambda critic: fold(critic, spec.observation_size))
 
     def values(critic: Any, batch: Transition, actions: Array) -> tuple[Array, Any]:
         """Q `[C, 2B]` of (s, a), and then of (s', a'), normalised together; and the critic with these statistics."""
         now = jnp.concatenate([batch.observation, batch.action], axis=1)
-        then = jnp.concatenate([batch.next_observation, jax.lax.stop_gradient(actions)], axis=1)
-        return jax.vmap(batch_values, (0, None, None))(critic, jnp.concatenate([now, then]), activation)
+        then = jnp.concatenate([batch.next_observation, actions], axis=1)
+        return jax.vmap(batch_values, (0, None, None))(critic, jnp.concatenate([now, then]), config.activations[1])
 
     def init(key: Key) -> tuple[Any, Any]:
         one = lambda k: init_normalised(k, spec.observation_size, spec.action_size, config.hidden)  # noqa: E731
         return jax.vmap(one)(jax.random.split(key, num)), ()
 
-    def loss(critic: Any, batch: Transition, actions: Array, y: Array) -> tuple[Array, Metrics]:
-        return squared_error(values(critic, batch, actions)[0][:, : y.shape[0]], y)
+    def loss(critic: Any, batch: Transition, actions: Array, y: Array) -> tuple[Array, tuple[Metrics, Any]]:
+        predicted, seen = values(critic, batch, actions)
+        value, metrics = squared_error(predicted[:, : y.shape[0]], y)
+        return value, (metrics, seen)
 
     return Critics(
         init,
         plain,
         lambda critic, target, batch, actions: plain(values(critic, batch, actions)[1]),
         loss,
-        lambda new, old, target, batch, actions: (average(new, values(old, batch, actions)[1]), ()),
+        lambda critic, target, seen: (average(critic, seen), ()),
     )

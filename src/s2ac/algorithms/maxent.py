@@ -45,11 +45,8 @@ class MaxEntConfig(OffPolicyConfig):
     critic_learning_rate: float | None = None
     """Adam's for the critics, if it is another."""
 
-    momentum: float = 0.9
-    """Adam's β₁, for every network."""
-
-    actor_delay: int = 1
-    """The actor and α learn in one of so many updates."""
+    adam_b1: float = 0.9
+    """Adam's β₁ for the critics and the actor."""
 
     batch_norm: bool = False
     """Normalise the critics' layers over the batch, and use no target networks: see batch_norm.py."""
@@ -58,7 +55,7 @@ class MaxEntConfig(OffPolicyConfig):
         super().__post_init__()
         if self.batch_norm and self.frequency is not None:
             raise InvalidArgument(
-                "batch_norm and frequency: the first layer's inputs have other units in every batch; choose one"
+                f"batch_norm = True: must be off where frequency is set (it is {self.frequency}; --frequency None)"
             )
 
 
@@ -111,9 +108,10 @@ def soft_value_of(values: Array, log_prob: Array, alpha: Array, resample: bool) 
 def make_maxent(spec: EnvSpec, config: MaxEntConfig, actor: Actor, auxiliary: Auxiliary | None = None) -> Algorithm:
     """An algorithm from an actor."""
     critics = (critics_with_batch_norm if config.batch_norm else critics_with_targets)(config.num_critics, spec, config)
-    optimiser = optax.adam(config.learning_rate, b1=config.momentum)
+    optimiser = optax.adam(config.learning_rate, b1=config.adam_b1)
+    alpha_optimiser = optax.adam(config.learning_rate)
     critic_rate = config.learning_rate if config.critic_learning_rate is None else config.critic_learning_rate
-    critic_optimiser = optax.adam(critic_rate, b1=config.momentum)
+    critic_optimiser = optax.adam(critic_rate, b1=config.adam_b1)
     target_entropy = -float(spec.action_size) if config.target_entropy is None else config.target_entropy
     select_rules = ("sample", "softmax", "argmax", "mean") + (("amortized",) if auxiliary else ())
     if actor.modes:
@@ -134,7 +132,7 @@ def make_maxent(spec: EnvSpec, config: MaxEntConfig, actor: Actor, auxiliary: Au
             critic_memory=critic_optimiser.init(critic),
             actor_memory=optimiser.init(actor_params),
             auxiliary_memory=optimiser.init(extra),
-            alpha_memory=optimiser.init(log_alpha),
+            alpha_memory=alpha_optimiser.init(log_alpha),
             update_step=jnp.zeros((), jnp.int32),
         )
 
@@ -180,9 +178,9 @@ def make_maxent(spec: EnvSpec, config: MaxEntConfig, actor: Actor, auxiliary: Au
         judge = critics.judge(state.critic, state.target, batch, actions)
         next_value, entropy = jax.vmap(soft_value, (None, 0, 0, None))(judge, batch.next_observation, drawn, alpha)
         y = jax.lax.stop_gradient(td_target(batch.reward, batch.terminated, config.discount, next_value))
-        gradient, metrics = jax.grad(critics.loss, has_aux=True)(state.critic, batch, actions, y)
+        gradient, (metrics, seen) = jax.grad(critics.loss, has_aux=True)(state.critic, batch, actions, y)
         critic, critic_memory = descend(gradient, state.critic_memory, state.critic, critic_optimiser)
-        critic, target = critics.move(critic, state.critic, state.target, batch, actions)
+        critic, target = critics.move(critic, state.target, seen)
         state = state._replace(critic=critic, target=target, critic_memory=critic_memory)
 
         actor_params, actor_memory = state.actor, state.actor_memory
@@ -211,15 +209,15 @@ def make_maxent(spec: EnvSpec, config: MaxEntConfig, actor: Actor, auxiliary: Au
         if config.learn_alpha:
             # d/d log α of −log α · E[log π + target] : entropy above its target lowers α.
             gradient = actor_metrics["entropy"] - target_entropy
-            log_alpha, alpha_memory = descend(gradient, alpha_memory, log_alpha)
-        learned = state._replace(
-            actor=actor_params, actor_memory=actor_memory, log_alpha=log_alpha, alpha_memory=alpha_memory
+            log_alpha, alpha_memory = descend(gradient, alpha_memory, log_alpha, alpha_optimiser)
+        state = state._replace(
+            actor=actor_params,
+            actor_memory=actor_memory,
+            log_alpha=log_alpha,
+            alpha_memory=alpha_memory,
+            update_step=state.update_step + 1,
         )
-        if config.actor_delay > 1:
-            due = state.update_step % config.actor_delay == 0
-            learned = jax.tree.map(lambda new, old: jnp.where(due, new, old), learned, state)
-        state = learned._replace(update_step=state.update_step + 1)
-        return state, {**metrics, **actor_metrics, "alpha": jnp.exp(state.log_alpha)}
+        return state, {**metrics, **actor_metrics, "alpha": jnp.exp(log_alpha)}
 
     def act(key: Key, state: MaxEntState, observation: Array, rule: str) -> Array:
         if rule == "mean":

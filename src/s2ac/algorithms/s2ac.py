@@ -101,6 +101,13 @@ class S2acConfig(SacConfig):
     amortized: bool = False
     """Also train f_ψ(s, z), for use at test time (φ,θ,ψ)."""
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if (
+            self.batch_norm and self.resample
+        ):  # the batch's statistics would be of the start's actions, not the policy's
+            raise InvalidArgument("batch_norm = True: must be off where resample is on (--no-resample)")
+
 
 def start_temperature(config: S2acConfig, alpha: Array | float) -> Array:
     """α₀, at which an annealed start is learned."""

@@ -15,7 +15,7 @@ import numpy as np
 from s2ac.checks import InvalidArgument, S2acError
 from s2ac.studies.base import Record
 from s2ac.studies.mujoco import SYSTEMS, TASKS, finished
-from s2ac.training.about import NO_MATTER
+from s2ac.training.about import NO_MATTER, with_defaults
 
 RULES = ("sample", "greedy")
 
@@ -128,15 +128,16 @@ def merge(found: list[tuple[Path, Record]]) -> list[Record]:
     return sorted(merged.values(), key=lambda r: (order[0].index(r["system"]), order[1].index(r["task"])))
 
 
-def _settings(record: Record) -> Any:
+def settings(record: Record) -> Any:
     """The config without which seeds it is of and what stepped them."""
-    run = {k: v for k, v in record["config"].get("run", {}).items() if k not in ("seeds", "first_seed", *NO_MATTER)}
-    return {**record["config"], "run": run}
+    config = with_defaults(record["algo"], record["config"])
+    run = {k: v for k, v in config["run"].items() if k not in ("seeds", "first_seed", *NO_MATTER)}
+    return {**config, "run": run}
 
 
 def _join(one: Record, other: Record, path: Path, other_path: Path) -> Record:
     """Two records of the same system and task: other seeds are added, a longer copy of a seed replaces a shorter."""
-    if _settings(one) != _settings(other) or set(one["evaluations"]) != set(other["evaluations"]):
+    if settings(one) != settings(other) or set(one["evaluations"]) != set(other["evaluations"]):
         raise InvalidArgument(f"{path} and {other_path} are of the same system and task, with other settings")
     joined = json.loads(json.dumps(one))
     for seed in map(str, other["seeds"]):

@@ -6,7 +6,7 @@ from pathlib import Path
 import jax
 
 import s2ac
-from s2ac.checks import Diverged, InvalidArgument, check_name
+from s2ac.checks import Diverged, InvalidArgument, check_count, check_name
 from s2ac.studies.base import Claim, Record, RecordFile, open_output, progress, read_records, write_json
 
 
@@ -120,6 +120,7 @@ def reproduce_mujoco(
     version: int = 5,
     seeds: tuple[int, int] | None = None,
     workers: int = 0,
+    at_once: int = 1,
 ) -> Path:
     """The MuJoCo study: what is not done yet is run, then tables, figures and claims are made of all records."""
     from s2ac.studies import mujoco
@@ -132,6 +133,7 @@ def reproduce_mujoco(
     for names, name, known in ((tasks, "tasks", mujoco.TASKS), (systems, "systems", tuple(mujoco.SYSTEMS))):
         for value in names:
             check_name(name, value, known)
+    check_count("at_once", at_once, 1)
     which = seed_range(seeds)
     size = mujoco.SCALES[scale]
     directory = open_output(out)
@@ -142,7 +144,10 @@ def reproduce_mujoco(
     else:
         asked = mujoco.protocol_of(size, protocol)
         todo = mujoco.jobs(size, asked, tasks or size.tasks, systems or size.systems, version, which, workers)
-        done = mujoco.campaign(directory, todo, command)
+        if at_once == 1:
+            done = mujoco.campaign(directory, todo, command)
+        else:
+            done = mujoco.campaign_at_once(directory, todo, command, at_once)
         sources = [str(directory), *merge]
     records = read_all(sources)
     claims = decide(records)

@@ -15,9 +15,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from s2ac.algorithms.critics import energy_of, min_value
+from s2ac.algorithms.critics import critics_with_batch_norm, energy_of, min_value
 from s2ac.algorithms.s2ac import S2acConfig, make_s2ac, make_svgd_actor
-from s2ac.batch_norm import fold
 from s2ac.presets import fields_of
 from s2ac.training.about import read_about
 from s2ac.training.host import HostLoop
@@ -40,7 +39,7 @@ def judged(run, config, state, observations):
     one = lambda critic, index: jax.tree.map(lambda leaf: leaf[index : index + 1], critic)  # noqa: E731
     critic, target = state.critic, state.target
     if config.batch_norm:  # which has no target
-        critic = target = jax.vmap(lambda c: fold(c, run.loop.spec.observation_size))(critic)
+        critic = target = critics_with_batch_norm(config.num_critics, run.loop.spec, config).plain(critic)
     climbed = (one(critic, 0), critic)
     judges = (*climbed[:1], one(critic, 1), critic, target)
     alpha, at = jnp.exp(state.log_alpha), config.activations

@@ -16,6 +16,7 @@ from s2ac.networks import critic_activations, critic_value, observe
 from test_algorithms import RELU, SPEC, after_updates, assert_same, make_batch
 
 CONFIG = SacConfig(hidden=(16, 8), batch_norm=True, learn_alpha=True)
+SHARED = {name: getattr(CONFIG, name) for name in ("hidden", "batch_norm", "learn_alpha", "min_std", "max_std")}
 
 
 def some_critic(seed=0):
@@ -59,9 +60,7 @@ def test_folded_with_the_batchs_statistics_it_is_the_same_function(activation):
 def test_the_gradient_goes_through_the_statistics():
     """A ReLU layer times a constant changes nothing after normalisation, so no gradient points along it. With the statistics held it would."""
     critic, inputs = some_critic(), inputs_of()
-    wide = jax.tree.map(
-        lambda leaf: 100 * leaf, critic.layers[0]
-    )  # variances far above ε, which is no part of the scale
+    wide = jax.tree.map(lambda leaf: 100 * leaf, critic.layers[0])  # variances far above ε, which does not scale
     critic = critic._replace(layers=(wide, *critic.layers[1:]))
 
     def loss(one, held=None):
@@ -110,8 +109,7 @@ def test_the_judge_of_the_policys_actions_sees_them_as_the_loss_does():
 
 def test_an_update_by_hand():
     """With three particles: the statistics are of the first, y is by the critic with these, and running averages move once, by the old weights."""
-    shared = {name: getattr(CONFIG, name) for name in ("hidden", "batch_norm", "learn_alpha", "min_std", "max_std")}
-    config = S2acConfig(**shared, num_steps=0, num_particles=3, adam_b1=0.25)
+    config = S2acConfig(**SHARED, num_steps=0, num_particles=3, adam_b1=0.25)
     algorithm, batch, key = make_s2ac(SPEC, config), make_batch(), jax.random.key(5)
     before, _ = after_updates(algorithm, 3)  # so that the running averages are not those of the batch
     state, metrics = jax.jit(algorithm.update)(key, before, batch)
@@ -149,8 +147,7 @@ def test_adams_decay_is_the_configs_for_networks_and_the_usual_one_for_alpha():
 
 def test_s2ac_without_steps_is_sac_with_normalised_critics_too():
     sac, _ = after_updates(make_sac(SPEC, CONFIG), 5)
-    shared = {name: getattr(CONFIG, name) for name in ("hidden", "batch_norm", "learn_alpha", "min_std", "max_std")}
-    s2ac, _ = after_updates(make_s2ac(SPEC, S2acConfig(**shared, num_steps=0, num_particles=1)), 5)
+    s2ac, _ = after_updates(make_s2ac(SPEC, S2acConfig(**SHARED, num_steps=0, num_particles=1)), 5)
     assert_same(sac, s2ac)
 
 

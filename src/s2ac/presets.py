@@ -149,7 +149,7 @@ def fields_of(name: str, part: str, config: Any, env: str = "") -> dict[str, Any
 
 
 def _own_part(config: Any) -> str:
-    """The part of a preset that holds an algorithm's own fields; none is named by what is returned for the others."""
+    """The part of a preset that holds an algorithm's own fields; no part is called "", which stands for none."""
     if isinstance(config, S2acConfig):
         return "s2ac" if config.start == "learned" else "s2ac-phi"
     return "sql" if isinstance(config, SqlConfig) else ""

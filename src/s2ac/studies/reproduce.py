@@ -124,6 +124,7 @@ def reproduce_mujoco(
 ) -> Path:
     """The MuJoCo study: what is not done yet is run, then tables, figures and claims are made of all records."""
     from s2ac.studies import mujoco
+    from s2ac.studies.mujoco_campaign import campaign, campaign_at_once
     from s2ac.studies.mujoco_claims import cells, decide, whole_table
     from s2ac.studies.mujoco_figures import draw
     from s2ac.studies.mujoco_records import RULES, read_all
@@ -145,9 +146,9 @@ def reproduce_mujoco(
         asked = mujoco.protocol_of(size, protocol)
         todo = mujoco.jobs(size, asked, tasks or size.tasks, systems or size.systems, version, which, workers)
         if at_once == 1:
-            done = mujoco.campaign(directory, todo, command)
+            done = campaign(directory, todo, command)
         else:
-            done = mujoco.campaign_at_once(directory, todo, command, at_once)
+            done = campaign_at_once(directory, todo, command, at_once)
         sources = [str(directory), *merge]
     records = read_all(sources)
     claims = decide(records)

@@ -15,7 +15,8 @@ STUDIES = {
     "multigoal": "Multigoal",
     "multigoal-far": "Multigoal, far goals",
     "runtime": "Run time",
-    "mujoco": "MuJoCo",
+    "mujoco": "MuJoCo, critics with batch normalisation",
+    "mujoco-target-networks": "MuJoCo, critics with target networks as in the paper",
 }
 LONG = 200  # characters; what was measured is left to the file if it says more
 
@@ -47,17 +48,14 @@ def agents_table(directory: Path) -> str:
 
 def results(directory: Path = ROOT / "results") -> str:
     """Everything there is, as markdown."""
-    parts = [
-        claims_table(title, directory / study)
-        for study, title in STUDIES.items()
-        if (directory / study / "claims.json").exists()
-    ]
-    if (directory / "mujoco").is_dir():
-        from s2ac.studies.mujoco_claims import results_table
+    from s2ac.studies.mujoco_claims import results_table
 
-        parts.append(results_table(directory / "mujoco"))
-    else:
-        parts.append("**MuJoCo**: not run yet.\n")
+    parts = []
+    for study, title in STUDIES.items():
+        if (directory / study / "claims.json").exists():
+            parts.append(claims_table(title, directory / study))
+            if study.startswith("mujoco"):
+                parts.append(results_table(directory / study))
     if (directory / "agents").is_dir():
         parts.append(agents_table(directory / "agents"))
     return "\n".join(parts)

@@ -112,6 +112,20 @@ def test_a_preset_gives_each_algorithm_its_own_fields():
     assert "start_alpha" not in given("s2ac-phi", "Ant-v5")
 
 
+def test_target_networks_are_a_preset_of_the_mujoco_tasks():
+    def given(preset: str, algo: str, env: str) -> dict:
+        return fields_of(preset, "algorithm", ALGORITHMS[algo].config, env)
+
+    for algo in ("sac", "sac-nf", "s2ac"):
+        assert given("default", algo, "Hopper-v5")["batch_norm"]
+        other = given("target-networks", algo, "Hopper-v5")
+        changed = {name for name, value in given("default", algo, "Hopper-v5").items() if other[name] != value}
+        assert changed == {"batch_norm", "adam_b1"} | ({"step_size"} if algo == "s2ac" else set())
+        assert other["adam_b1"] == ALGORITHMS[algo].config.adam_b1
+    for algo, env in (("sql", "Hopper-v5"), ("ddpg", "Hopper-v5"), ("ppo", "Hopper-v5"), ("s2ac", "multigoal")):
+        assert given("default", algo, env) == given("target-networks", algo, env)
+
+
 def test_a_run_that_was_written_before_a_field_existed_is_still_the_same_run():
     about = {
         "algo": "sac",

@@ -163,19 +163,32 @@ def test_copies_must_agree(tmp_path):
 
 def test_a_field_that_did_not_exist_yet_has_its_default(tmp_path):
     """So records of an older version can be merged, and are no others than those of today."""
-    config = {"algorithm": {"alpha": 0.2, "batch_norm": False}, "run": made_up()["config"]["run"]}
+    config = {"algorithm": {"alpha": 0.2, "adam_b1": 0.9}, "run": made_up()["config"]["run"]}
     (joined,) = merge([(tmp_path / "a", made_up()), (tmp_path / "b", made_up(config=config))])
     assert joined["seeds"] == [0, 1, 2, 3, 4]
-    config["algorithm"]["batch_norm"] = True
+    config["algorithm"]["adam_b1"] = 0.5
     with pytest.raises(InvalidArgument, match="other settings"):
         merge([(tmp_path / "a", made_up()), (tmp_path / "b", made_up(config=config))])
 
 
-def test_the_shipped_records_are_of_the_settings_that_the_study_has_now():
-    scale, records = SCALES["short"], list((Path(__file__).parents[1] / "results/mujoco/records").glob("*.json"))
+def test_critics_of_two_kinds_are_not_compared(tmp_path):
+    def critics(system, **fields):
+        return made_up(system, config={**made_up()["config"], "algorithm": {"alpha": 0.2, **fields}})
+
+    plain, normalised = critics("sac"), critics("s2ac", batch_norm=True)
+    with pytest.raises(InvalidArgument, match=r"differ in critics \(target networks, batch normalisation\)"):
+        merge([(tmp_path / "a", normalised), (tmp_path / "b", plain)])
+    assert len(merge([(tmp_path / "a", normalised), (tmp_path / "b", critics("sac", batch_norm=True))])) == 2
+    assert len(merge([(tmp_path / "a", made_up("ppo")), (tmp_path / "b", normalised)])) == 2  # PPO has neither
+
+
+@pytest.mark.parametrize("preset", ["default", "target-networks"])
+def test_the_shipped_records_are_of_the_settings_that_the_study_has_now(preset):
+    directory = Path(__file__).parents[1] / "results" / ("mujoco" if preset == "default" else f"mujoco-{preset}")
+    scale, records = SCALES["short"], list((directory / "records").glob("*.json"))
     assert records
     for record in map(read_record, records):
-        (job,) = jobs(scale, protocol_of(scale, "default"), (record["task"],), (record["system"],), 5)
+        (job,) = jobs(scale, protocol_of(scale, "default"), (record["task"],), (record["system"],), 5, preset=preset)
         assert job.config()["algorithm"] == with_defaults(record["algo"], record["config"])["algorithm"]
         assert settings({"algo": record["algo"], "config": job.config()}) == settings(record)
 

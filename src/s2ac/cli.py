@@ -58,6 +58,9 @@ class Reproduce:
     version: Literal[4, 5] = 5
     """mujoco: of the environments, -v4 or -v5."""
 
+    preset: Literal["default", "target-networks"] = "default"
+    """mujoco: critics with batch normalisation, as `s2ac train` has them there, or with target networks, as the paper has them."""
+
     def __call__(self) -> None:
         """Run the study that was named."""
         from s2ac.studies import reproduce
@@ -85,6 +88,7 @@ class Reproduce:
                 self.seeds,
                 self.workers,
                 self.at_once,
+                self.preset,
             )
 
 

@@ -55,7 +55,7 @@ class MaxEntConfig(OffPolicyConfig):
         super().__post_init__()
         if self.batch_norm and self.frequency is not None:
             raise InvalidArgument(
-                f"batch_norm = True: must be off where frequency is set (it is {self.frequency}; --frequency None)"
+                f"batch_norm = True: must be off where frequency is set (it is {self.frequency}; --no-batch-norm or --frequency None)"
             )
 
 

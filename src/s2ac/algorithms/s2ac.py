@@ -106,7 +106,9 @@ class S2acConfig(SacConfig):
         if (
             self.batch_norm and self.resample
         ):  # the batch's statistics would be of the start's actions, not the policy's
-            raise InvalidArgument("batch_norm = True: must be off where resample is on (--no-resample)")
+            raise InvalidArgument(
+                "batch_norm = True: must be off where resample is on (--no-batch-norm or --no-resample)"
+            )
 
 
 def start_temperature(config: S2acConfig, alpha: Array | float) -> Array:

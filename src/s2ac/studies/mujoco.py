@@ -85,6 +85,7 @@ SCALES = {
 LIBRARIES = ("jax", "jaxlib", "numpy", "mujoco", "gymnasium")
 EVALUATIONS = 30  # in a run, by the default protocol
 PROTOCOLS = ("default", "paper")
+PRESETS = ("default", "target-networks")
 
 
 def protocol_of(scale: Scale, name: str) -> Protocol:
@@ -109,16 +110,16 @@ class Settings(NamedTuple):
     run: RunConfig
 
 
-def settings_of(system: str, task: str, scale: Scale) -> Settings:
+def settings_of(system: str, task: str, scale: Scale, preset: str = "default") -> Settings:
     """A system's settings on a task, before the protocol: the one place that decides them."""
     env = f"{task}-v5"  # the same settings for v4
     entry, what = ALGORITHMS[SYSTEMS[system].algo], SYSTEMS[system]
     known = {field.name for field in dataclasses.fields(entry.config)}
-    given = {**fields_of("default", "algorithm", entry.config, env), **what.fields, **scale.algorithm}
+    given = {**fields_of(preset, "algorithm", entry.config, env), **what.fields, **scale.algorithm}
     algorithm = replace(entry.config, **{name: value for name, value in given.items() if name in known})
     rollout = "horizon" in entry.run  # learns from its own rollouts: no warm-up, nothing to keep
     run = {
-        **fields_of("default", "run", RunConfig, env),
+        **fields_of(preset, "run", RunConfig, env),
         "warmup_steps": 0 if rollout else scale.warmup_steps,
         "capacity": 1 if rollout else scale.steps,
         **scale.run,
@@ -178,6 +179,7 @@ def jobs(
     version: int,
     seeds: range | None = None,
     workers: int = 0,
+    preset: str = "default",
 ) -> list[Job]:
     """The runs in the order of the campaign: systems first, so that a comparison is whole early."""
     which = seeds or range(scale.seeds)
@@ -185,7 +187,7 @@ def jobs(
     made = []
     for system in systems:
         for task in tasks:
-            settings = with_protocol(settings_of(system, task, scale), system, protocol)
+            settings = with_protocol(settings_of(system, task, scale, preset), system, protocol)
             settings = settings._replace(run=replace(settings.run, **own))
             made.append(Job(system, task, f"{task}-v{version}", settings, protocol))
     return made

@@ -103,19 +103,28 @@ def read_all(directories: Iterable[str | Path]) -> list[Record]:
     return merge(found)
 
 
+def _critics(record: Record) -> str | None:
+    """What they are made with, of the algorithms that have the choice."""
+    chosen = with_defaults(record["algo"], record["config"])["algorithm"].get("batch_norm")
+    return None if chosen is None else "batch normalisation" if chosen else "target networks"
+
+
+COMPARABLE = {
+    "environment version": lambda record: record["env"].rsplit("-", 1)[-1],
+    "protocol": lambda record: record["protocol"],
+    "critics": _critics,
+}
+"""In which records of one table must agree, as far as they have it."""
+
+
 def merge(found: list[tuple[Path, Record]]) -> list[Record]:
     """One record per system and task. Refuses what cannot be compared, and copies that disagree."""
-    if found:
-        first, base = found[0]
-        for path, record in found[1:]:
-            for what, get in (
-                ("environment version", lambda r: r["env"].rsplit("-", 1)[-1]),
-                ("protocol", lambda r: r["protocol"]),
-            ):
-                if get(record) != get(base):
-                    raise InvalidArgument(
-                        f"{path} and {first} differ in {what} ({get(record)}, {get(base)}): not to be compared"
-                    )
+    for what, get in COMPARABLE.items():
+        known = [(path, value) for path, record in found if (value := get(record)) is not None]
+        for path, value in known[1:]:
+            first, base = known[0]
+            if value != base:
+                raise InvalidArgument(f"{path} and {first} differ in {what} ({value}, {base}): not to be compared")
     merged: dict[tuple[str, str], Record] = {}
     sources: dict[tuple[str, str], Path] = {}
     for path, record in found:

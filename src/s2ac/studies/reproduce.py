@@ -121,6 +121,7 @@ def reproduce_mujoco(
     seeds: tuple[int, int] | None = None,
     workers: int = 0,
     at_once: int = 1,
+    preset: str = "default",
 ) -> Path:
     """The MuJoCo study: what is not done yet is run, then tables, figures and claims are made of all records."""
     from s2ac.studies import mujoco
@@ -131,6 +132,7 @@ def reproduce_mujoco(
 
     check_name("scale", scale, mujoco.SCALES)
     check_name("protocol", protocol, mujoco.PROTOCOLS)
+    check_name("preset", preset, mujoco.PRESETS)
     for names, name, known in ((tasks, "tasks", mujoco.TASKS), (systems, "systems", tuple(mujoco.SYSTEMS))):
         for value in names:
             check_name(name, value, known)
@@ -138,13 +140,13 @@ def reproduce_mujoco(
     which = seed_range(seeds)
     size = mujoco.SCALES[scale]
     directory = open_output(out)
-    command = f"s2ac reproduce mujoco --scale {scale} --protocol {protocol} --version {version}"
+    command = f"s2ac reproduce mujoco --scale {scale} --preset {preset} --protocol {protocol} --version {version}"
     done = True
     if from_results is not None:
         sources = [from_results, *merge]
     else:
         asked = mujoco.protocol_of(size, protocol)
-        todo = mujoco.jobs(size, asked, tasks or size.tasks, systems or size.systems, version, which, workers)
+        todo = mujoco.jobs(size, asked, tasks or size.tasks, systems or size.systems, version, which, workers, preset)
         if at_once == 1:
             done = campaign(directory, todo, command)
         else:

@@ -59,7 +59,11 @@ _MUJOCO: Preset = {  # the setting of the published results: docs/studies/mujoco
         "normalize": True,  # PPO's; as in CleanRL's
     },
     "s2ac": {"start_alpha": 0.0, "start_ratio": 1.0},  # the start is SAC's policy: no gradient through the sampler
-    "s2ac-phi": {"num_steps": 20, "learn_alpha": False},  # the paper's; a fixed start meets no entropy's aim
+    "s2ac-phi": {  # the steps are all it has
+        "num_steps": 20,  # the paper's
+        "step_size": 0.4,
+        "learn_alpha": False,  # a fixed start meets no entropy's aim
+    },
 }
 
 _TARGET_NETWORKS = {"batch_norm": False, "adam_b1": 0.9, "step_size": 0.4}

@@ -25,13 +25,13 @@ from s2ac.training.trainer import configs_of, open_run
 SETS = 8  # of particles per state
 
 
-def sampler_config(config):
-    """The agent's own sampler, or the preset's on top of SAC."""
-    if isinstance(config, S2acConfig):
-        return config
-    known = {field.name: getattr(config, field.name) for field in fields(config)}
-    preset = fields_of("default", "algorithm", S2acConfig(), "Hopper-v5")
-    return S2acConfig(**{**preset, **known})
+def sampler_config(config, step_size):
+    """The agent's own sampler, or the preset's on top of SAC; with another step if given."""
+    if not isinstance(config, S2acConfig):
+        known = {field.name: getattr(config, field.name) for field in fields(config)}
+        preset = fields_of("default", "algorithm", S2acConfig(), "Hopper-v5")
+        config = S2acConfig(**{**preset, **known})
+    return replace(config, step_size=step_size or config.step_size)
 
 
 def judged(run, config, state, observations):
@@ -82,9 +82,10 @@ def main():
     parser.add_argument("run", type=Path)
     parser.add_argument("--states", type=int, default=256)
     parser.add_argument("--episodes", type=int, default=0)
+    parser.add_argument("--step-size", type=float, help="of the sampler, instead of the run's or the preset's own")
     args = parser.parse_args()
     run, _ = open_run(args.run)
-    config = sampler_config(configs_of(read_about(args.run), args.run)[0])
+    config = sampler_config(configs_of(read_about(args.run), args.run)[0], args.step_size)
     added = min(int(run.loop.state.replay.added[0]), run.config.capacity)
     rows = np.random.default_rng(0).integers(added // 2, added, args.states)
     played = returns(run, config, args.episodes) if args.episodes else {}

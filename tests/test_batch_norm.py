@@ -1,7 +1,5 @@
 """Critics with batch normalisation against numpy, their folding into plain ones, and the update that uses them."""
 
-from dataclasses import replace
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -74,8 +72,12 @@ def test_the_gradient_goes_through_the_statistics():
         parts = zip(jax.tree.leaves(gradient.layers[0]), jax.tree.leaves(critic.layers[0]), strict=True)
         return float(sum(jnp.vdot(one, other) for one, other in parts))
 
-    _, seen = batch_values(critic, inputs, jax.nn.relu)
-    free, held = jax.grad(loss)(critic), jax.grad(loss)(critic, jax.lax.stop_gradient(seen))
+    @jax.jit
+    def both(critic):
+        _, seen = batch_values(critic, inputs, jax.nn.relu)
+        return jax.grad(loss)(critic), jax.grad(loss)(critic, jax.lax.stop_gradient(seen))
+
+    free, held = both(critic)
     assert abs(along(held)) > 0.05
     assert abs(along(free)) < 0.01 * abs(along(held))
     assert all(not np.any(leaf) for norm in free.norms for leaf in (norm.mean, norm.variance))
@@ -99,50 +101,55 @@ def test_the_judge_of_the_policys_actions_sees_them_as_the_loss_does():
     assert target == ()
     actions = make_batch(seed=7).action
     joined = np.concatenate([np.c_[batch.observation, batch.action], np.c_[batch.next_observation, actions]])
-    values, _ = jax.vmap(lambda one: batch_values(one, joined, jax.nn.relu))(critic)
-    judge = critics.judge(critic, target, batch, actions)
-    found = jax.vmap(lambda o, a: min_value(judge, o, RELU)(a))(batch.next_observation, actions)
+    values, _ = jax.jit(jax.vmap(lambda one: batch_values(one, joined, jax.nn.relu)))(critic)
+    judge = jax.jit(critics.judge)(critic, target, batch, actions)
+    found = jax.jit(jax.vmap(lambda o, a: min_value(judge, o, RELU)(a)))(batch.next_observation, actions)
     np.testing.assert_allclose(found, values[:, 32:].min(axis=0), atol=2e-5)
-    loss, _ = critics.loss(critic, batch, actions, batch.reward)  # any y will do
+    loss, _ = jax.jit(critics.loss)(critic, batch, actions, batch.reward)  # any y will do
     np.testing.assert_allclose(loss, ((values[:, :32] - batch.reward[None]) ** 2).mean(axis=1).sum(), rtol=1e-5)
 
 
 def test_an_update_by_hand():
-    """With three particles: the statistics are of the first, y is by the critic with these, and running averages move once, by the old weights."""
+    """With three particles: the statistics are of the first, y is by the critic with these, and running averages move once, by the old weights.
+
+    After one update Adam's memories are m = (1 − β₁) g and v = 0.001 g², β₁ being the config's for networks and the usual one for α.
+    """
     config = S2acConfig(**SHARED, num_steps=0, num_particles=3, adam_b1=0.25)
     algorithm, batch, key = make_s2ac(SPEC, config), make_batch(), jax.random.key(5)
-    before, _ = after_updates(algorithm, 3)  # so that the running averages are not those of the batch
-    state, metrics = jax.jit(algorithm.update)(key, before, batch)
-    assert state.target == ()
-
-    alpha, actor = jnp.exp(before.log_alpha), make_svgd_actor(SPEC, config)
-    keys = jax.random.split(jax.random.split(key, 3)[0], 32)
-    drawn = jax.vmap(lambda k, o: actor.sample(k, before.actor, o, jnp.sum, alpha))(keys, batch.next_observation)
-    joined = np.concatenate([np.c_[batch.observation, batch.action], np.c_[batch.next_observation, drawn.action[:, 0]]])
-    predicted, seen = jax.vmap(lambda one: batch_values(one, joined, jax.nn.relu))(before.critic)
-
-    def loss_by(critic):
-        judge = jax.vmap(lambda one: fold(one, 3))(critic)
-        worth = lambda o, actions: jax.vmap(min_value(judge, o, RELU))(actions)  # noqa: E731
-        values = jax.vmap(worth)(batch.next_observation, drawn.action) - alpha * drawn.log_prob
-        y = batch.reward + config.discount * (1 - batch.terminated) * values.mean(axis=1)
-        return ((predicted[:, :32] - y[None]) ** 2).mean()
-
-    np.testing.assert_allclose(metrics["critic_loss"], loss_by(seen), rtol=1e-4)
-    assert abs(loss_by(before.critic) - loss_by(seen)) > 0.01  # by running averages it is another
-
-    expected = average(before.critic, seen)
-    for new, wanted in zip(state.critic.norms, expected.norms, strict=True):
-        np.testing.assert_allclose(new.mean, wanted.mean, atol=1e-5)
-        np.testing.assert_allclose(new.variance, wanted.variance, rtol=1e-4)
-
-
-def test_adams_decay_is_the_configs_for_networks_and_the_usual_one_for_alpha():
-    """After one update Adam's memories are m = (1 − β₁) g and v = 0.001 g²."""
-    state, _ = after_updates(make_sac(SPEC, replace(CONFIG, adam_b1=0.25)), 1)
-    for memory, b1 in ((state.critic_memory, 0.25), (state.actor_memory, 0.25), (state.alpha_memory, 0.9)):
+    update, actor = jax.jit(algorithm.update), make_svgd_actor(SPEC, config)
+    first, _ = update(key, jax.jit(algorithm.init)(jax.random.key(0)), batch)
+    for memory, b1 in ((first.critic_memory, 0.25), (first.actor_memory, 0.25), (first.alpha_memory, 0.9)):
         for m, v in zip(jax.tree.leaves(memory[0].mu), jax.tree.leaves(memory[0].nu), strict=True):
             np.testing.assert_allclose(np.abs(m), (1 - b1) * np.sqrt(v / 0.001), rtol=1e-3, atol=1e-8)
+
+    before, _ = update(key, first, make_batch(seed=1))  # so that the running averages are not those of the batch
+    state, metrics = update(key, before, batch)
+    assert state.target == ()
+
+    @jax.jit
+    def by_hand(before):
+        alpha, keys = jnp.exp(before.log_alpha), jax.random.split(jax.random.split(key, 3)[0], 32)
+        drawn = jax.vmap(lambda k, o: actor.sample(k, before.actor, o, jnp.sum, alpha))(keys, batch.next_observation)
+        now = jnp.concatenate([batch.observation, batch.action], axis=1)
+        then = jnp.concatenate([batch.next_observation, drawn.action[:, 0]], axis=1)
+        joined = jnp.concatenate([now, then])
+        predicted, seen = jax.vmap(lambda one: batch_values(one, joined, jax.nn.relu))(before.critic)
+
+        def loss_by(critic):
+            judge = jax.vmap(lambda one: fold(one, 3))(critic)
+            worth = lambda o, actions: jax.vmap(min_value(judge, o, RELU))(actions)  # noqa: E731
+            values = jax.vmap(worth)(batch.next_observation, drawn.action) - alpha * drawn.log_prob
+            y = batch.reward + config.discount * (1 - batch.terminated) * values.mean(axis=1)
+            return ((predicted[:, :32] - y[None]) ** 2).mean()
+
+        return loss_by(seen), loss_by(before.critic), average(before.critic, seen)
+
+    wanted, by_averages, expected = by_hand(before)
+    np.testing.assert_allclose(metrics["critic_loss"], wanted, rtol=1e-4)
+    assert abs(by_averages - wanted) > 0.01
+    for new, old in zip(state.critic.norms, expected.norms, strict=True):
+        np.testing.assert_allclose(new.mean, old.mean, atol=1e-5)
+        np.testing.assert_allclose(new.variance, old.variance, rtol=1e-4)
 
 
 def test_s2ac_without_steps_is_sac_with_normalised_critics_too():

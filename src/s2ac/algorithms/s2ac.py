@@ -59,7 +59,7 @@ class S2acConfig(SacConfig):
     """Factor of the mean rule."""
 
     form: str = "all"
-    """all, leave-one-out, paper, tracer or tracer-own-score: see samplers/svgd.py."""
+    """all, leave-one-out, paper, normalized, tracer, tracer-own-score or tracer-normalized: see samplers/svgd.py."""
 
     density: str = "trace"
     """trace (first order) or log-det."""

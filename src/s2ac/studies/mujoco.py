@@ -1,7 +1,7 @@
 """The MuJoCo study: nine systems on five tasks, each run resumable and independent of the others.
 
-A run is a system on a task, its seeds trained as one compiled run in DIR/runs/SYSTEM-TASK; what it measured goes to
-DIR/records/SYSTEM-TASK.json (`mujoco_campaign.py`), and tables, figures and claims need these files alone (`mujoco_records.py`).
+A run is a system on a task, its seeds trained as one compiled run in DIR/runs/SYSTEM-TASK-SEEDS; what it measured goes to
+DIR/records/SYSTEM-TASK-SEEDS.json (`mujoco_campaign.py`), and tables, figures and claims need these files alone (`mujoco_records.py`).
 """
 
 import dataclasses

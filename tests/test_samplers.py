@@ -59,10 +59,11 @@ def test_dld_density_is_the_determinant_of_its_map(x64):
 def test_leapfrog_is_reversible_and_its_energy_error_is_second_order(x64):
     position, velocity = jax.random.normal(jax.random.key(3), (2, 50, 2))
 
-    def travel(x, v, size, time=1.0):
-        for _ in range(round(time / size)):
-            x, v = leapfrog(two_modes, x, v, size)
-        return x, v
+    @jax.jit
+    def travel(x, v, size):
+        """For a time of 1."""
+        steps = jnp.round(1 / size).astype(int)
+        return jax.lax.fori_loop(0, steps, lambda _, at: leapfrog(two_modes, *at, size), (x, v))
 
     there = travel(position, velocity, 0.1)
     back = travel(there[0], -there[1], 0.1)

@@ -48,14 +48,15 @@ def agents_table(directory: Path) -> str:
 
 def results(directory: Path = ROOT / "results") -> str:
     """Everything there is, as markdown."""
-    from s2ac.studies.mujoco_claims import results_table
+    parts = [
+        claims_table(title, directory / study)
+        for study, title in STUDIES.items()
+        if (directory / study / "claims.json").exists()
+    ]
+    if (directory / "mujoco").is_dir():
+        from s2ac.studies.mujoco_claims import results_table
 
-    parts = []
-    for study, title in STUDIES.items():
-        if (directory / study / "claims.json").exists():
-            parts.append(claims_table(title, directory / study))
-        if study == "mujoco" and (directory / study).is_dir():
-            parts.append(results_table(directory / study))
+        parts.append(results_table(directory / "mujoco"))
     if (directory / "agents").is_dir():
         parts.append(agents_table(directory / "agents"))
     return "\n".join(parts)

@@ -193,6 +193,13 @@ def test_the_shipped_records_are_of_the_settings_that_the_study_has_now(preset):
         assert settings({"algo": record["algo"], "config": job.config()}) == settings(record)
 
 
+def test_runs_that_have_no_choice_of_critics_are_shipped_alike_in_both_directories():
+    results = Path(__file__).parents[1] / "results"
+    for path in (results / "mujoco" / "records").glob("*.json"):
+        if "batch_norm" not in with_defaults((record := read_record(path))["algo"], record["config"])["algorithm"]:
+            assert record == read_record(results / "mujoco-target-networks" / "records" / path.name)
+
+
 def test_seeds_of_two_machines_are_joined(tmp_path):
     whole = made_up()
 

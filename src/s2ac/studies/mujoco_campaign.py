@@ -27,7 +27,6 @@ def campaign(directory: Path, todo: list[Job], command: str) -> bool:
 
 def record_path(directory: Path, job: Job) -> Path:
     """Where a job's record is, or will be."""
-    (directory / "records").mkdir(exist_ok=True)
     return directory / "records" / f"{job.name}.json"
 
 

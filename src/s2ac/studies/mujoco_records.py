@@ -31,6 +31,7 @@ SHAPES: dict[str, type] = {
 
 def write_record(path: Path, record: Record) -> None:
     """In one line; a reader never sees half a file."""
+    path.parent.mkdir(exist_ok=True)
     aside = path.with_suffix(".part")
     aside.write_text(json.dumps(record, ensure_ascii=False, allow_nan=False) + "\n", encoding="utf-8")
     aside.replace(path)

@@ -2,15 +2,16 @@
 
     python benchmarks/host_loop.py --env HalfCheetah-v5 --algo s2ac --seeds 5 --num-envs 1 --workers 5 --overlap --steps 2000
 
-Steps of all seeds are counted. The rate is measured on the loop as it is; then some rounds are run again with a clock around
-each part and a wait after each update, so that its time is not charged to whoever fetches something next. Those rounds are
-slower with `--overlap`, which the waits undo.
+The algorithm's settings are those of the environment's `default` preset. Steps of all seeds are counted. The rate is
+measured on the loop as it is; then some rounds are run again with a clock around each part and a wait after each update, so
+that its time is not charged to whoever fetches something next. Those rounds are slower with `--overlap`, which the waits undo.
 """
 
 import argparse
 import os
 import time
 from collections import defaultdict
+from dataclasses import replace
 
 
 def timed(function, seconds, part, wait=None):
@@ -30,6 +31,7 @@ def timed(function, seconds, part, wait=None):
 def make_loop(options):
     from s2ac.algorithms import ALGORITHMS
     from s2ac.envs.gymnasium import maker
+    from s2ac.presets import fields_of
     from s2ac.training.config import RunConfig
     from s2ac.training.host import HostLoop
 
@@ -38,7 +40,8 @@ def make_loop(options):
     fields["num_updates"] = options.num_envs * options.horizon
     config = RunConfig(**{**entry.run, **fields, "capacity": 100_000, "warmup_steps": 1_000})
     config.check()
-    make = lambda spec: entry.make(spec, entry.config)  # noqa: E731
+    settings = replace(entry.config, **fields_of("default", "algorithm", entry.config, options.env))
+    make = lambda spec: entry.make(spec, settings)  # noqa: E731
     return HostLoop(maker(options.env), options.env, make, list(range(options.seeds)), config.loop())
 
 

@@ -83,6 +83,16 @@ def test_without_steps_s2ac_is_sac_and_without_flows_sac_nf_is_sac():
         jax.tree.structure(sac.actor_memory), jax.tree.leaves(flow.actor_memory))))  # fmt: skip
 
 
+def test_without_steps_s2ac_with_flows_is_sac_nf():
+    """Bit for bit after ten updates."""
+    flows = {**SMALL, "min_std": 0.01, "max_std": 5.0, "num_flows": 2, "flow": "planar"}
+    sac_nf, _ = after_updates(make_sac_nf(SPEC, SacNfConfig(**flows)))
+    s2ac, _ = after_updates(make_s2ac(SPEC, S2acConfig(**flows, num_steps=0, num_particles=1)))
+    assert_same(sac_nf, s2ac)
+    with pytest.raises(InvalidArgument, match="num_flows = 2: must be 0 with a fixed start"):
+        S2acConfig(**flows, start="fixed")
+
+
 def test_a_start_with_a_loss_of_its_own_at_the_policys_temperature_learns_as_sac():
     """Bit for bit after an update, with no gradient through the samples; but α is aimed by the entropy at s'."""
     bounds = {"min_std": 0.01, "max_std": 5.0, "learn_alpha": True, **SMALL}

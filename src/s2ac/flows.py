@@ -10,8 +10,9 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
+from s2ac.distributions import Gaussian
 from s2ac.networks import Layer, init_mlp, mlp
-from s2ac.types import Array, Key
+from s2ac.types import Array, Key, Params
 
 SMALL = 0.01  # scale of the first weights: a flow that starts near the identity does no harm
 
@@ -134,3 +135,38 @@ FLOWS: dict[str, Flow] = {
     "coupling": (init_coupling, coupling),
     "iaf": (init_iaf, iaf),
 }
+
+
+def init_flows(key: Key, kind: str, num: int, dimension: int) -> Params:
+    """`num` flows in a row."""
+    return tuple(FLOWS[kind][0](jax.random.fold_in(key, 1 + index), dimension) for index in range(num))
+
+
+class Flowed(NamedTuple):
+    """A Gaussian pushed through flows: u = f_K(… f_1(u⁰)), log q(u) = log N(u⁰) − Σ_k log |det ∂f_k|. Without flows the Gaussian, bit for bit.
+
+    Only of its own draws is the density known: elsewhere it would need the flows' inverses.
+    """
+
+    gaussian: Gaussian
+    kind: str
+    flows: Params
+
+    def draw(self, key: Key, num: int) -> tuple[Array, Array, Array]:
+        """Points `[num, D]`, log N of what they came from and log |det| of the flows, `[num]`: log q is the difference."""
+        start = self.gaussian.sample(key, num)
+        points, log_det = jax.vmap(self.push)(start)
+        return points, jax.vmap(self.gaussian.log_density)(start), log_det
+
+    def push(self, point: Array) -> tuple[Array, Array]:
+        """One point through all flows, and log |det|."""
+        log_det = jnp.zeros(())
+        for index, flow in enumerate(self.flows):
+            point, change = FLOWS[self.kind][1](flow, point, index)
+            log_det = log_det + change
+        return point, log_det
+
+    @property
+    def middle(self) -> Array:
+        """Where the Gaussian's mean goes."""
+        return self.push(self.gaussian.mean)[0]

@@ -14,7 +14,7 @@ from s2ac.algorithms.base import ActionSample, Actor, Algorithm
 from s2ac.algorithms.maxent import make_maxent
 from s2ac.algorithms.sac import SacConfig, box_of, gaussian_of, init_gaussian
 from s2ac.checks import check_name
-from s2ac.flows import FLOWS
+from s2ac.flows import FLOWS, Flowed, init_flows
 from s2ac.types import Array, EnvSpec, Key, Params
 
 
@@ -32,38 +32,29 @@ class SacNfConfig(SacConfig):
 def make_flow_actor(spec: EnvSpec, config: SacNfConfig) -> Actor:
     """One action per observation, through the flow."""
     check_name("flow", config.flow, FLOWS)
-    init_flow, apply_flow = FLOWS[config.flow]
     box = box_of(spec)
 
     def init(key: Key) -> Params:
-        keys = [jax.random.fold_in(key, 1 + index) for index in range(config.num_flows)]
-        return init_gaussian(key, spec, config), tuple(init_flow(k, spec.action_size) for k in keys)
+        return init_gaussian(key, spec, config), init_flows(key, config.flow, config.num_flows, spec.action_size)
 
-    def forward(flows: Params, point: Array) -> tuple[Array, Array]:
-        log_det = jnp.zeros(())
-        for index, flow in enumerate(flows):
-            point, change = apply_flow(flow, point, index)
-            log_det = log_det + change
-        return point, log_det
+    def law_of(params: Params, observation: Array) -> Flowed:
+        return Flowed(gaussian_of(params[0], observation, config), config.flow, params[1])
 
     def sample(key: Key, params: Params, observation: Array, q: Callable[[Array], Array], alpha: Array) -> ActionSample:
-        gaussian, flows = params
-        law = gaussian_of(gaussian, observation, config)
+        law = law_of(params, observation)
         key_start, _ = jax.random.split(key)
-        start = law.sample(key_start, 1)
-        log_start = jax.vmap(law.log_density)(start)
-        metrics = {"entropy_start": -jnp.mean(log_start), "std": jnp.mean(law.std)}
-        pre_tanh, log_density = start, log_start
-        if flows:
-            pre_tanh, log_det = jax.vmap(lambda u: forward(flows, u))(start)
-            log_density = log_start - log_det
-            metrics["entropy_sampler"] = jnp.mean(log_det)
+        pre_tanh, log_start, log_det = law.draw(key_start, 1)
         squash = jax.vmap(box.log_det)(pre_tanh)
-        metrics["entropy_squash"] = jnp.mean(squash)
-        return ActionSample(jax.vmap(box.squash)(pre_tanh), log_density - squash, metrics)
+        metrics = {
+            "entropy_start": -jnp.mean(log_start),
+            "entropy_flow": jnp.mean(log_det),
+            "entropy_squash": jnp.mean(squash),
+            "std": jnp.mean(law.gaussian.std),
+        }
+        return ActionSample(jax.vmap(box.squash)(pre_tanh), log_start - log_det - squash, metrics)
 
     def mean(params: Params, observation: Array) -> Array:
-        return box.squash(forward(params[1], gaussian_of(params[0], observation, config).mean)[0])
+        return box.squash(law_of(params, observation).middle)
 
     return Actor(init, sample, mean)
 

@@ -21,7 +21,7 @@ const METRICS = {
   wall_steps_per_second: ["Speed", "steps/s", "Environment steps of all seeds together."],
   episodes: ["Episodes", "per record", "That ended in the interval."],
 };
-const SPLIT = [["entropy", "total"], ["entropy_start", "start"], ["entropy_sampler", "sampler"], ["entropy_squash", "squash"]];
+const SPLIT = [["entropy", "total"], ["entropy_start", "start"], ["entropy_sampler", "sampler"], ["entropy_squash", "squash"], ["entropy_flow", "flow"]];
 const INSIDE = ["alpha", "step_size", "jacobian_norm", "guarded", "particle_std", "std", "bandwidth"];
 const CRITIC = ["critic_loss", "td_error", "q_mean"];
 const VIRIDIS = [[68, 1, 84], [71, 44, 122], [59, 81, 139], [44, 113, 142], [33, 144, 141], [39, 173, 129], [92, 200, 99], [170, 220, 50], [253, 231, 37]];
@@ -320,7 +320,7 @@ function inside(run) {
   const split = SPLIT.map(([name, label], index) => [run.curves.find((curve) => curve.name === name), label, index]).filter(([curve]) => curve);
   if (split.length) {
     grid.append(chart({ title: "Entropy and its parts", unit: "nats", wide: "two", height: 252, references: Object.hasOwn(run.references, "entropy") ? [run.references.entropy] : [], each: split[0][0].each,
-      caption: "total = start distribution + what the sampler adds or takes + what the squash into the action box takes.",
+      caption: "total = start distribution + what its flow, if it has one, and the sampler add or take + what the squash into the action box takes.",
       lines: split.flatMap(([curve, label, index]) => runLines(curve, label, index ? color(index - 1) : "var(--ink)").map((line) => ({ ...line, silent: line.thin }))) }));
   }
   for (const name of [...INSIDE, ...CRITIC]) { const node = metricChart(run, name, name === "alpha" && split.length ? { height: 276 } : {}); if (node) grid.append(node); }

@@ -117,9 +117,11 @@ class S2acConfig(SacConfig):
             raise InvalidArgument(
                 "batch_norm = True: must be off where resample is on (--no-batch-norm or --no-resample)"
             )
-        if self.num_flows and (self.start == "fixed" or self.mode_alpha is not None):  # no network; no width σ_θ
+        if self.num_flows and self.start == "fixed":
+            raise InvalidArgument(f"num_flows = {self.num_flows}: must be 0 where the start is fixed (S²AC(φ))")
+        if self.num_flows and self.mode_alpha is not None:  # σ_θ is then not the start's width
             raise InvalidArgument(
-                f"num_flows = {self.num_flows}: must be 0 with a fixed start, and where mode_alpha is given"
+                f"num_flows = {self.num_flows}: must be 0 where mode_alpha is set (it is {self.mode_alpha}; --mode-alpha None)"
             )
 
 

@@ -47,10 +47,11 @@ def make_flow_actor(spec: EnvSpec, config: SacNfConfig) -> Actor:
         squash = jax.vmap(box.log_det)(pre_tanh)
         metrics = {
             "entropy_start": -jnp.mean(log_start),
-            "entropy_flow": jnp.mean(log_det),
             "entropy_squash": jnp.mean(squash),
             "std": jnp.mean(law.gaussian.std),
         }
+        if config.num_flows:
+            metrics["entropy_flow"] = jnp.mean(log_det)
         return ActionSample(jax.vmap(box.squash)(pre_tanh), log_start - log_det - squash, metrics)
 
     def mean(params: Params, observation: Array) -> Array:

@@ -277,7 +277,9 @@ def _aggregates(records: list[Record]) -> Claim:
     holds = set(best.values()) <= {OURS} and all(ranking(e) == "better" for e in chances.values())
     if why and holds:
         return Claim(14, claim, "MuJoCo, rliable figures", text, None, "not tested", f"{why}; {how}")
-    text += "; " + ", ".join(f"best {name}: {label(system)}" for name, system in best.items())
+    text += f"; among {' and '.join(map(label, scores))}: " + ", ".join(
+        f"best {name}: {label(system)}" for name, system in best.items()
+    )
     lead = next(iter(chances.values()))
     return Claim(14, claim, "MuJoCo, rliable figures", text, interval(lead), verdict(holds), f"{_although(why)}{how}")
 

@@ -2,7 +2,7 @@
 
     python benchmarks/host_loop.py --env HalfCheetah-v5 --algo s2ac --seeds 5 --num-envs 1 --workers 5 --overlap --steps 2000
 
-The algorithm's settings are those of the environment's `default` preset. Steps of all seeds are counted. The rate is
+Settings that have no option here are those of the environment's `default` preset. Steps of all seeds are counted. The rate is
 measured on the loop as it is; then some rounds are run again with a clock around each part and a wait after each update, so
 that its time is not charged to whoever fetches something next. Those rounds are slower with `--overlap`, which the waits undo.
 """
@@ -11,7 +11,6 @@ import argparse
 import os
 import time
 from collections import defaultdict
-from dataclasses import replace
 
 
 def timed(function, seconds, part, wait=None):
@@ -31,17 +30,14 @@ def timed(function, seconds, part, wait=None):
 def make_loop(options):
     from s2ac.algorithms import ALGORITHMS
     from s2ac.envs.gymnasium import maker
-    from s2ac.presets import fields_of
-    from s2ac.training.config import RunConfig
+    from s2ac.resolve import make_configs
     from s2ac.training.host import HostLoop
 
-    entry = ALGORITHMS[options.algo]
     fields = {name: getattr(options, name) for name in ("seeds", "num_envs", "workers", "overlap", "horizon")}
-    fields["num_updates"] = options.num_envs * options.horizon
-    config = RunConfig(**{**entry.run, **fields, "capacity": 100_000, "warmup_steps": 1_000})
+    fields |= {"num_updates": options.num_envs * options.horizon, "capacity": 100_000, "warmup_steps": 1_000}
+    settings, config = make_configs(options.env, options.algo, "default", fields)
     config.check()
-    settings = replace(entry.config, **fields_of("default", "algorithm", entry.config, options.env))
-    make = lambda spec: entry.make(spec, settings)  # noqa: E731
+    make = lambda spec: ALGORITHMS[options.algo].make(spec, settings)  # noqa: E731
     return HostLoop(maker(options.env), options.env, make, list(range(options.seeds)), config.loop())
 
 

@@ -21,7 +21,7 @@ import jax.numpy as jnp
 from s2ac import replay as buffer
 from s2ac.algorithms import ALGORITHMS
 from s2ac.envs.multigoal import make_multigoal
-from s2ac.presets import fields_of
+from s2ac.resolve import make_configs
 from s2ac.samplers.base import UNROLL
 from s2ac.training.device import DeviceLoop, LoopConfig
 from s2ac.types import EnvSpec, Transition
@@ -59,8 +59,7 @@ def random_rows(spec, shape):
 
 def config_of(name, env):
     """An algorithm's settings: its own defaults, or those of an environment's preset."""
-    config = ALGORITHMS[name].config
-    return replace(config, **fields_of("default", "algorithm", config, env)) if env else config
+    return make_configs(env, name, "default", {})[0] if env else ALGORITHMS[name].config
 
 
 def updates_per_call(name):

@@ -18,7 +18,8 @@ from s2ac.algorithms.ppo import PpoConfig, make_ppo, policy_of
 from s2ac.algorithms.s2ac import S2acConfig, make_svgd_actor
 from s2ac.algorithms.sac import SacConfig, box_of, make_gaussian_actor
 from s2ac.algorithms.sac_nf import SacNfConfig, make_flow_actor
-from s2ac.flows import FLOWS
+from s2ac.distributions import Gaussian
+from s2ac.flows import FLOWS, Flowed, init_flows
 from s2ac.types import EnvSpec
 
 SPECS = {1: EnvSpec(3, (-1.0,), (3.0,)), 2: EnvSpec(3, (-1.0, 0.0), (3.0, 0.5))}
@@ -153,6 +154,16 @@ def test_samples_fit_their_density(name, dimension):
     inside = ((actions[half:] >= fit.low) & (actions[half:] <= fit.high)).all(axis=1)
     assert_mean(inside.astype(float), fit.mass)
     assert_mean(-log_prob[half:] * inside, fit.entropy)
+
+
+@pytest.mark.parametrize("name", FLOWS)
+def test_the_mean_action_goes_through_the_flow(name):
+    """It is where the draws are, if they are as good as one point."""
+    flows = random_params(lambda key: init_flows(key, name, 3, 2))
+    law = Flowed(Gaussian(jnp.array([0.4, -0.7]), jnp.full(2, 1e-6)), name, flows)
+    points, _, _ = law.draw(jax.random.key(0), 3)
+    np.testing.assert_allclose(points, jnp.tile(law.middle, (3, 1)), atol=1e-4)
+    assert abs(law.middle - law.gaussian.mean).max() > 0.01
 
 
 @pytest.mark.parametrize("dimension", [1, 2])

@@ -83,19 +83,6 @@ def test_without_steps_s2ac_is_sac_and_without_flows_sac_nf_is_sac():
         jax.tree.structure(sac.actor_memory), jax.tree.leaves(flow.actor_memory))))  # fmt: skip
 
 
-def test_without_steps_s2ac_with_flows_is_sac_nf():
-    """Bit for bit after ten updates: the critics by its samples, the start by a loss of its own at the policy's temperature."""
-    flows = {**SMALL, "min_std": 0.01, "max_std": 5.0, "num_flows": 2, "flow": "planar"}
-    sac_nf, _ = after_updates(make_sac_nf(SPEC, SacNfConfig(**flows)))
-    config = S2acConfig(**flows, num_steps=0, num_particles=1, start_alpha=0.0, start_ratio=1.0)
-    s2ac, _ = after_updates(make_s2ac(SPEC, config))
-    assert_same(sac_nf, s2ac)
-    with pytest.raises(InvalidArgument, match="num_flows = 2: must be 0 where the start is fixed"):
-        replace(config, start="fixed")
-    with pytest.raises(InvalidArgument, match="num_flows = 2: must be 0 where mode_alpha is set"):
-        replace(config, mode_alpha=0.5)
-
-
 def test_a_start_with_a_loss_of_its_own_at_the_policys_temperature_learns_as_sac():
     """Bit for bit after an update, with no gradient through the samples; but α is aimed by the entropy at s'."""
     bounds = {"min_std": 0.01, "max_std": 5.0, "learn_alpha": True, **SMALL}

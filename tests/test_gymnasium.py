@@ -83,9 +83,9 @@ def test_warm_up_is_uniform_over_an_asymmetric_box():
 
 
 def test_evaluation_leaves_training_alone_and_counts_every_episode():
-    left, right = host_loop(), host_loop()
-    left.warm_up()
-    right.warm_up()
+    left, right, swapped = host_loop(), host_loop(), host_loop(seeds=(1, 0))
+    for loop in (left, right, swapped):
+        loop.warm_up()
     played = left.play("sample", 5)
     assert played.total.shape == (2, 5)
     assert set(played.length.ravel()) <= {3, 4}
@@ -93,6 +93,11 @@ def test_evaluation_leaves_training_alone_and_counts_every_episode():
     right.advance(3)
     np.testing.assert_array_equal(left.state.algorithm.actor[0].weight, right.state.algorithm.actor[0].weight)
     np.testing.assert_array_equal(left.state.replay.data.observation, right.state.replay.data.observation)
+    swapped.advance(3)  # a seed draws its own numbers wherever it stands
+    np.testing.assert_allclose(
+        swapped.state.algorithm.actor[0].weight, left.state.algorithm.actor[0].weight[::-1], atol=1e-6
+    )
+    np.testing.assert_allclose(swapped.state.replay.data.action, left.state.replay.data.action[::-1], atol=1e-5)
 
 
 @pytest.mark.parametrize("field", ["observation", "reward"])

@@ -44,6 +44,9 @@ def test_replay_keeps_the_last_rows_and_samples_only_written_ones():
     assert sorted(np.asarray(replay.data.reward)) == list(range(16, 23))
     counts = np.bincount(np.asarray(buffer.sample(jax.random.key(1), replay, 7000).reward, int))[16:]
     assert ((counts - 1000) ** 2 / 1000).sum() < 30
+    replay = buffer.add(replay, rows(range(23, 40)))  # more than it holds: row i is in place i % 7
+    assert np.asarray(replay.data.reward).tolist() == [35, 36, 37, 38, 39, 33, 34]
+    assert int(replay.added) == 40
 
 
 def test_every_stored_pair_stays_in_its_episode():
@@ -132,7 +135,7 @@ def test_groups_of_seeds_do_not_depend_on_the_machine():
 
 
 def test_evaluation_counts_every_episode_once():
-    env = make_counter(length=4)
+    env = make_counter(length=4)._replace(max_steps=7)
     algorithm = make_sac(env.spec, SacConfig(hidden=(4,)))
     played = evaluate(jax.random.key(0), algorithm.init(jax.random.key(1)), algorithm, env, "sample", 6)
     np.testing.assert_array_equal(played.total, 4.0)
@@ -158,6 +161,27 @@ def test_checkpoint_round_trip(tmp_path):
     np.testing.assert_array_equal(arrays["['weight']"], np.arange(12.0).reshape(3, 4) * 2)
     assert [first for first, _ in segments] == [0, 5]
     assert arrays["['count']"].shape == ()
+
+
+def test_a_checkpoint_that_names_or_is_something_else_is_refused(tmp_path):
+    small_run(tmp_path)
+    last = tmp_path / "checkpoints" / "step_000000000002"
+    written = (last / "manifest.json").read_bytes()
+    body = json.loads(written)["body"]
+    for name in ("../../lock", "/etc/hostname", "../../replay/../lock", "../../replay/rows_1.safetensors"):
+        other = {**body, "files": {**body["files"], name: {"size": 1, "sha256": ""}}}
+        (last / "manifest.json").write_text(json.dumps({"body": other, "sha256": checkpoint._digest(other)}))
+        with pytest.raises(DamagedCheckpoint, match=f"lists '{name}', which is not a checkpoint's file"):
+            checkpoint.verify(last)
+    (last / "manifest.json").write_bytes(written)
+    checkpoint.verify(last)
+    (last / "state.safetensors").rename(tmp_path / "elsewhere")
+    (last / "state.safetensors").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(DamagedCheckpoint, match=r"state\.safetensors is not a plain file"):
+        checkpoint.verify(last)
+    renamed = last.rename(last.with_name("step_000000000003"))
+    with pytest.raises(DamagedCheckpoint, match="is that of step 2"):
+        checkpoint.verify(renamed)
 
 
 def test_only_three_checkpoints_and_their_rows_are_kept(tmp_path):

@@ -34,7 +34,8 @@ class Tiny(gymnasium.Env):
 
     def reset(self, *, seed=None, options=None):
         super().reset(seed=seed)
-        self.end, self.clock, self.time = self.np_random.integers(3, 9), self.np_random.random() < 0.5, 0
+        self.end, self.clock, self.time = int(self.np_random.integers(3, 9)), self.np_random.random() < 0.5, 0
+        self.reward = 0.0
         return self.np_random.normal(size=3), {}
 
     def step(self, action):
@@ -48,6 +49,7 @@ class Tiny(gymnasium.Env):
             elif self.fault == "die":
                 os.kill(os.getpid(), signal.SIGKILL)
             observation[1] = self.fault if isinstance(self.fault, float) else 0
+        self.reward += float(action @ action)
         return observation, float(action @ action), over and not self.clock, over and self.clock, {}
 
 
@@ -286,6 +288,7 @@ def test_training_and_evaluation_are_the_same_with_workers(algo, horizon):
         same(left.play("sample", 3), right.play("sample", 3))
     same(left.play("mean", 3), left.play("mean", 3))  # each evaluation begins anew
     same(left.play("mean", 2), right.play("mean", 2))
+    assert (left.play("mean", 3).total != left.play("sample", 3).total).all()
     same(right.play_rules(("sample", "mean"), 3), {rule: left.play(rule, 3) for rule in ("sample", "mean")})
     same(left.state, right.state)
     pids = [process.pid for envs in (right.envs, right._evaluated[1]) for process in envs.team.processes]
@@ -299,7 +302,8 @@ def test_an_episode_that_was_evaluated_is_not_stepped_on():
     loop = host_loop()
     played = loop.play("sample", 4)
     envs = [env for row in loop._evaluated[1].envs for env in row]
-    assert [env.total for env in envs] == played.length.ravel().tolist()
+    assert [env.total for env in envs] == [env.end for env in envs] == played.length.ravel().tolist()
+    np.testing.assert_allclose(played.total.ravel(), [env.reward for env in envs], rtol=1e-6)
     again = loop.play("sample", 4)
     np.testing.assert_array_equal(played.total, again.total)
 
@@ -362,6 +366,20 @@ def new_run(directory, env, make, **fields):
     run = Run(directory, env, "sac", own, RunConfig(**{**tiny, **fields}), make)
     begin(run)
     return run
+
+
+def test_a_number_that_is_not_finite_stops_the_run_before_it_is_saved(tmp_path, monkeypatch):
+    from s2ac.checks import Diverged
+    from s2ac.training.trainer import train
+
+    run, losses = new_run(tmp_path / "run", "custom:tiny", Tiny), iter([1.0, 1.0, np.nan])
+    monkeypatch.setattr(run.loop, "warm_up", lambda: None)
+    monkeypatch.setattr(run.loop, "advance", lambda rounds: {"critic_loss": np.array([next(losses)]), "episodes": [0]})
+    with pytest.raises(
+        Diverged, match="critic_loss of seed 0 is not finite after 108 steps; the last checkpoint is good"
+    ):
+        train(run)
+    assert [path.name for path in sorted((tmp_path / "run" / "checkpoints").iterdir())] == ["step_000000000072"]
 
 
 def test_resumed_runs_are_the_same_with_overlap_and_workers(tmp_path):

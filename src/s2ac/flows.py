@@ -77,7 +77,9 @@ def init_conditioner(key: Key, size_in: int, size_out: int) -> tuple[Layer, ...]
 def init_coupling(key: Key, dimension: int) -> Any:
     """A network from the kept half (or a constant, in one dimension) to scale and shift of the other."""
     kept = dimension // 2
-    return [init_conditioner(key, max(size, 1), 2 * (dimension - size)) for size in (kept, dimension - kept)]
+    sizes = (kept, dimension - kept)
+    keys = jax.random.split(key)
+    return [init_conditioner(k, max(size, 1), 2 * (dimension - size)) for k, size in zip(keys, sizes, strict=True)]
 
 
 def coupling(params: Any, point: Array, index: int) -> tuple[Array, Array]:
@@ -139,7 +141,7 @@ FLOWS: dict[str, Flow] = {
 
 def init_flows(key: Key, kind: str, num: int, dimension: int) -> Params:
     """`num` flows in a row."""
-    return tuple(FLOWS[kind][0](jax.random.fold_in(key, 1 + index), dimension) for index in range(num))
+    return tuple(FLOWS[kind][0](k, dimension) for k in jax.random.split(key, num))
 
 
 class Flowed(NamedTuple):

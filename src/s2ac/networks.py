@@ -78,11 +78,14 @@ def init_critic(
     With a frequency ω it is sin(wᵀx + b), w ~ N(0, ω² I), b uniform over a turn, and learned: Fourier features. Networks of the usual
     activations learn low frequencies first, and edges, such as a goal's, hardly at all.
     """
-    first, *rest = init_mlp(key, (observation_size + action_size, *hidden, 1))
-    if frequency is not None:
-        key_weight, key_phase = jax.random.split(jax.random.fold_in(key, 1))
-        weight = frequency * jax.random.normal(key_weight, first.weight.shape)
-        first = Layer(weight, jax.random.uniform(key_phase, first.bias.shape, minval=-jnp.pi, maxval=jnp.pi))
+    sizes = (observation_size + action_size, *hidden, 1)
+    if frequency is None:
+        first, *rest = init_mlp(key, sizes)
+    else:
+        key_weight, key_phase, key_rest = jax.random.split(key, 3)
+        weight = frequency * jax.random.normal(key_weight, sizes[:2])
+        first = Layer(weight, jax.random.uniform(key_phase, sizes[1:2], minval=-jnp.pi, maxval=jnp.pi))
+        rest = list(init_mlp(key_rest, sizes[1:]))
     split = first.weight[:observation_size], first.weight[observation_size:]
     return Critic(Layer(split[0], first.bias), split[1], tuple(rest))
 

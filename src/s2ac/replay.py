@@ -27,10 +27,11 @@ def init_replay(spec: EnvSpec, capacity: int) -> Replay:
 
 
 def add(replay: Replay, rows: Transition) -> Replay:
-    """Write `[N, …]` rows, oldest first out."""
+    """Write `[N, …]` rows, oldest first out; of more than the capacity the last ones, for a place may be written once only."""
     capacity, num = replay.data.reward.shape[0], rows.reward.shape[0]
-    index = (replay.added + jnp.arange(num)) % capacity
-    data = jax.tree.map(lambda field, new: field.at[index].set(new.astype(field.dtype)), replay.data, rows)
+    first = max(num - capacity, 0)
+    index = (replay.added + jnp.arange(first, num)) % capacity
+    data = jax.tree.map(lambda field, new: field.at[index].set(new[first:].astype(field.dtype)), replay.data, rows)
     return Replay(data, replay.added + num)
 
 

@@ -35,7 +35,8 @@ def make_flow_actor(spec: EnvSpec, config: SacNfConfig) -> Actor:
     box = box_of(spec)
 
     def init(key: Key) -> Params:
-        return init_gaussian(key, spec, config), init_flows(key, config.flow, config.num_flows, spec.action_size)
+        key_flows = jax.random.fold_in(key, 2**20)  # far from the network's: split(key, n)[i] is fold_in(key, i)
+        return init_gaussian(key, spec, config), init_flows(key_flows, config.flow, config.num_flows, spec.action_size)
 
     def law_of(params: Params, observation: Array) -> Flowed:
         return Flowed(gaussian_of(params[0], observation, config), config.flow, params[1])

@@ -14,6 +14,7 @@ import os
 import re
 import shutil
 from pathlib import Path
+from stat import S_ISREG
 from typing import Any
 
 import jax
@@ -209,11 +210,14 @@ def verify(directory: Path) -> tuple[dict[str, Any], dict[str, bytes]]:
         if path.name != file and not (path.parent == Path("../../replay") and _ROWS.fullmatch(path.name)):
             raise DamagedCheckpoint(f"{name}/manifest.json lists {file!r}, which is not a checkpoint's file")
         try:
+            found = (directory / file).lstat()
+            if not S_ISREG(found.st_mode):
+                raise DamagedCheckpoint(f"{name}/{file} is not a plain file")
+            if found.st_size != entry["size"]:  # before it is read: it may be of any size
+                raise DamagedCheckpoint(f"{name}/{file} has {found.st_size} bytes, not {entry['size']}")
             data = (directory / file).read_bytes()
         except OSError as error:
             raise DamagedCheckpoint(f"{name}/{file}: {error.strerror}") from error
-        if len(data) != entry["size"]:
-            raise DamagedCheckpoint(f"{name}/{file} has {len(data)} bytes, not {entry['size']}")
         if hashlib.sha256(data).hexdigest() != entry["sha256"]:
             raise DamagedCheckpoint(f"{name}/{file} does not have the SHA-256 that the manifest says")
         contents[path.name] = data

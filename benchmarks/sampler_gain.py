@@ -1,13 +1,18 @@
 """What the sampler gains over its start on a trained agent: by the critic that it climbs, by the other critic, and in truth.
 
     python benchmarks/sampler_gain.py RUN --states 256 --episodes 40
+    python benchmarks/sampler_gain.py RUN --step-size 0.01 0.1 0.3 --bandwidth-factor 0.25 4
 
 RUN is a directory of `s2ac train ENV --algo s2ac` or `sac` on a Gymnasium environment; for SAC the sampler of the MuJoCo preset is put on top of its policy. Particles are moved from the
 start's draws by one critic alone, and by the minimum of both as in training, and every critic says by how much they are better than the start. A gain
 by the climbed critic that the other one does not see is an error of the critic, and not of the policy. It enters each target, once a step.
+
+Also printed: how far the critics' slopes agree, Σ g₁·g₂ / ½ Σ (‖g₁‖² + ‖g₂‖²), 1 if they are the same and 0 if they have nothing in common, with g_c = σ ∂Q_c/∂u
+at a draw of the policy, and averaged over many draws of a state: errors that are local in the action would vanish in the average.
 """
 
 import argparse
+import itertools
 from dataclasses import fields, replace
 from pathlib import Path
 
@@ -17,6 +22,7 @@ import numpy as np
 
 from s2ac.algorithms.critics import critics_with_batch_norm, energy_of, min_value
 from s2ac.algorithms.s2ac import S2acConfig, make_s2ac, make_svgd_actor
+from s2ac.algorithms.sac import box_of, gaussian_of
 from s2ac.presets import fields_of
 from s2ac.training.about import read_about
 from s2ac.training.host import HostLoop
@@ -25,21 +31,57 @@ from s2ac.training.trainer import configs_of, open_run
 SETS = 8  # of particles per state
 
 
-def sampler_config(config, step_size):
-    """The agent's own sampler, or the preset's on top of SAC; with another step if given."""
+def sampler_config(config):
+    """The agent's own sampler, or the preset's on top of SAC."""
     if not isinstance(config, S2acConfig):
         known = {field.name: getattr(config, field.name) for field in fields(config)}
         preset = fields_of("default", "algorithm", S2acConfig(), "Hopper-v5")
         config = S2acConfig(**{**preset, **known})
-    return replace(config, step_size=step_size or config.step_size)
+    return config
+
+
+def label(config):
+    """What tells the samplers of a call apart."""
+    unit = " α" if config.scale_step_by_alpha else ""
+    return f"ε = {config.step_size}{unit}, bandwidth factor {config.bandwidth_factor}"
+
+
+def plain(run, config, state):
+    """Critics and targets as samplers see them."""
+    if not config.batch_norm:
+        return state.critic, state.target
+    return (critics_with_batch_norm(config.num_critics, run.loop.spec, config).plain(state.critic),) * 2  # no target
+
+
+def one(critic, index):
+    """One of the critics, as an ensemble of one."""
+    return jax.tree.map(lambda leaf: leaf[index : index + 1], critic)
+
+
+def agreement(run, config, state, observations):
+    """Of the slopes of Q₁ and Q₂: at a draw of the start, and averaged over `SETS` times as many draws as there are particles."""
+    critic, box = plain(run, config, state)[0], box_of(run.loop.spec)
+
+    def slopes(given):
+        key, observation = given
+        law = gaussian_of(state.actor, observation, config)
+        draws = law.sample(key, SETS * config.num_particles)
+        values = [min_value(one(critic, index), observation, config.activations) for index in (0, 1)]
+        return jnp.stack([jax.vmap(jax.grad(lambda u, q=q: q(box.squash(u))))(draws) * law.std for q in values])
+
+    keys = jax.random.split(jax.random.key(2), len(observations))
+    each = np.asarray(jax.jit(lambda *given: jax.lax.map(slopes, given))(keys, observations))  # [states, 2, draws, D]
+
+    def share(first, second):
+        return 2 * np.sum(first * second) / np.sum(first**2 + second**2)
+
+    mean = each.mean(axis=2)
+    return share(each[:, 0], each[:, 1]), share(mean[:, 0], mean[:, 1])
 
 
 def judged(run, config, state, observations):
     """Gains `[climbed, judge]` and their standard errors; climbed: Q₁, min; judges: Q₁, Q₂, min, min of the targets."""
-    one = lambda critic, index: jax.tree.map(lambda leaf: leaf[index : index + 1], critic)  # noqa: E731
-    critic, target = state.critic, state.target
-    if config.batch_norm:  # which has no target
-        critic = target = critics_with_batch_norm(config.num_critics, run.loop.spec, config).plain(critic)
+    critic, target = plain(run, config, state)
     climbed = (one(critic, 0), critic)
     judges = (*climbed[:1], one(critic, 1), critic, target)
     alpha, at = jnp.exp(state.log_alpha), config.activations
@@ -82,25 +124,38 @@ def main():
     parser.add_argument("run", type=Path)
     parser.add_argument("--states", type=int, default=256)
     parser.add_argument("--episodes", type=int, default=0)
-    parser.add_argument("--step-size", type=float, help="of the sampler, instead of the run's or the preset's own")
+    parser.add_argument(
+        "--step-size", type=float, nargs="+", help="of the sampler, instead of the run's or the preset's own"
+    )
+    parser.add_argument("--bandwidth-factor", type=float, nargs="+", help="likewise")
     args = parser.parse_args()
     run, _ = open_run(args.run)
-    config = sampler_config(configs_of(read_about(args.run), args.run)[0], args.step_size)
+    own = sampler_config(configs_of(read_about(args.run), args.run)[0])
+    samplers = [
+        replace(own, step_size=step_size, bandwidth_factor=factor)
+        for step_size, factor in itertools.product(
+            args.step_size or [own.step_size], args.bandwidth_factor or [own.bandwidth_factor]
+        )
+    ]
     added = min(int(run.loop.state.replay.added[0]), run.config.capacity)
     rows = np.random.default_rng(0).integers(added // 2, added, args.states)
-    played = returns(run, config, args.episodes) if args.episodes else {}
     for index in range(run.config.seeds):
         state = jax.tree.map(lambda leaf, index=index: leaf[index], run.loop.state.algorithm)
         observations = np.asarray(run.loop.state.replay.data.observation[index])[rows]
-        mean, error = judged(run, config, state, observations)
-        print(
-            f"seed {run.config.first_seed + index}, α = {float(jnp.exp(state.log_alpha)):.4f}; gain per step by Q₁, Q₂, min Q, min of targets"
-        )
-        for name, values, errors in zip(("climbing Q₁", "climbing min Q"), mean, error, strict=True):
-            print(f"    {name:16s}" + "  ".join(f"{v:+.4f} ± {e:.4f}" for v, e in zip(values, errors, strict=True)))
-        for name, total in played.items():
-            mean, error = total[index].mean(), total[index].std() / args.episodes**0.5
-            print(f"    return, {name:10s} {mean:.1f} ± {error:.1f}")
+        single, averaged = agreement(run, own, state, observations)
+        print(f"seed {run.config.first_seed + index}, α = {float(jnp.exp(state.log_alpha)):.4f}")
+        print(f"    agreement of the slopes: {single:+.3f} at a draw, {averaged:+.3f} averaged over a state's draws")
+        for config in samplers:
+            print(f"    {label(config)}; gain per step by Q₁, Q₂, min Q, min of targets")
+            mean, error = judged(run, config, state, observations)
+            for name, values, errors in zip(("climbing Q₁", "climbing min Q"), mean, error, strict=True):
+                row = "  ".join(f"{v:+.4f} ± {e:.4f}" for v, e in zip(values, errors, strict=True))
+                print(f"        {name:16s}{row}")
+    for config in samplers if args.episodes else []:
+        for name, total in returns(run, config, args.episodes).items():
+            for seed, values in enumerate(total, run.config.first_seed):
+                mean, error = values.mean(), values.std() / args.episodes**0.5
+                print(f"return of seed {seed}, {label(config)}, {name}: {mean:.1f} ± {error:.1f}")
 
 
 if __name__ == "__main__":

@@ -33,7 +33,7 @@ def test_bandwidth_claim_decides_both_ways():
 
 
 def test_shipped_results_decide_all_claims():
-    records = read_records(reproduce.Path(SHIPPED) / "records.jsonl", "")
+    records = read_records(reproduce.Path(SHIPPED) / "records.jsonl", "", ())
     shipped = json.loads((reproduce.Path(SHIPPED) / "claims.json").read_text())["claims"]
     decided = [claim._asdict() for claim in entropy_claims.decide(records)]
     assert [(c["number"], c["verdict"], c["measured"]) for c in decided] == [

@@ -1,5 +1,7 @@
 """The Gymnasium adapter and the host loop: rows, bounds, faults, and exact restore."""
 
+import sys
+
 import gymnasium
 import numpy as np
 import pytest
@@ -9,6 +11,7 @@ from s2ac.algorithms.sac import SacConfig, make_sac
 from s2ac.checks import Diverged, InvalidArgument
 from s2ac.cli import main
 from s2ac.envs.gymnasium import HostEnvs, maker, spec_of
+from s2ac.envs.simulators import BadEnvironment
 from s2ac.training.device import LoopConfig
 from s2ac.training.host import HostLoop
 
@@ -124,7 +127,8 @@ class Odd(gymnasium.Env):
     ("space", "message"),
     [
         (spaces.Discrete(3), "must be a Box; discrete actions are not supported"),
-        (spaces.Box(-np.inf, np.inf, (2,)), "unbounded or empty action bounds"),
+        (spaces.Box(-np.inf, np.inf, (2,)), "finite bounds, low below high"),
+        (spaces.Box(np.float32([0, 1]), np.float32([1, 1])), "finite bounds, low below high"),
         (spaces.Box(-1, 1, ()), r"actions of shape \(\): must be one-dimensional"),
         (spaces.Box(-1, 1, (2, 2)), r"actions of shape \(2, 2\)"),
     ],
@@ -141,6 +145,98 @@ def test_unknown_environment_suggests_the_nearest(capsys, tmp_path, monkeypatch)
     assert main(["train", "CartPole-v1", "--algo", "sac"]) == 2
     assert "discrete actions are not supported" in capsys.readouterr().err
     assert not list(tmp_path.iterdir())
+
+
+OWN = """
+import gymnasium
+import gymnasium.envs.classic_control.pendulum
+
+gymnasium.register("Own-v0", gymnasium.envs.classic_control.pendulum.PendulumEnv, max_episode_steps=5)
+gymnasium.register("Lacking-v0", "no_such_package:Env")
+"""
+
+
+def test_an_environment_of_a_module_of_ones_own(tmp_path, monkeypatch, capsys):
+    """`MODULE:ID` imports the module, here, in a worker, and for the command line also from where it is called."""
+    (tmp_path / "own_module.py").write_text(OWN)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("sys.path", [*sys.path])
+    small = [
+        "--algo",
+        "sac",
+        "--steps",
+        "60",
+        "--warmup-steps",
+        "20",
+        "--log-every",
+        "40",
+        "--episodes",
+        "1",
+        "--hidden",
+        "4",
+    ]
+    assert main(["train", "own_module:Own-v0", *small, "--batch-size", "8", "--capacity", "100", "--out", "run"]) == 0
+    assert main(["evaluate", "run", "--episodes", "1"]) == 0
+    assert "over 1 episodes" in capsys.readouterr().out
+    envs = HostEnvs(maker("own_module:Own-v0"), "own", [0], 1, 0, workers=1)
+    envs.step(np.zeros((1, 1, 1)))
+    envs.close()
+    assert "are no action clouds" not in (tmp_path / "run" / "report.html").read_text()
+    sys.modules.pop("own_module")  # as in another process: nothing that a run names is imported to look at it
+    assert main(["report", "run"]) == 0
+    assert (
+        "the environment is one of your own, and the report cannot play it"
+        in (tmp_path / "run" / "report.html").read_text()
+    )
+    assert "own_module" not in sys.modules
+    gymnasium.registry.pop("Own-v0")
+    gymnasium.registry.pop("Lacking-v0")
+    assert main(["train", "own_module:Onw-v0", *small]) == 2
+    assert "did you mean 'Own-v0'?" in capsys.readouterr().err
+    assert main(["train", "own_modul:Own-v0", *small]) == 2
+    assert "cannot import 'own_modul' (No module named 'own_modul')" in capsys.readouterr().err
+    assert main(["train", "own_module:Lacking-v0", *small]) == 2
+    error = capsys.readouterr().err
+    assert "needs a package that is missing (No module named 'no_such_package')\n" in error
+
+
+class Wrong(Recorder):
+    """Observations that are not of its space, from the third step on."""
+
+    def __init__(self, wrong):
+        super().__init__()
+        self.wrong = wrong
+
+    def step(self, action):
+        observation, *rest = super().step(action)
+        return (self.wrong if self.total > 2 else observation), *rest
+
+
+@pytest.mark.parametrize(
+    "wrong", [np.zeros(2), {"episode": np.zeros(1)}, {"episode": np.zeros(1), "time": np.zeros(2)}, None]
+)
+def test_observations_of_another_shape_than_declared_are_an_error_of_the_environment(wrong):
+    envs = HostEnvs(lambda: Wrong(wrong), "Wrong", [0], 1, 0)
+    for _ in range(2):
+        envs.step(np.ones((1, 1, 2)))
+    with pytest.raises(
+        BadEnvironment, match=r"env Wrong, seed 0, environment 0, step 3: an observation .*Dict"
+    ) as caught:
+        envs.step(np.ones((1, 1, 2)))
+    assert "\n" not in str(caught.value)
+    assert caught.value.exit_code == 3
+
+
+class Endless(Recorder):
+    def step(self, action):
+        return (*super().step(action)[:2], False, False, {})
+
+
+def test_an_evaluation_without_an_end_is_an_error(monkeypatch):
+    monkeypatch.setattr("s2ac.training.host.LONGEST", 30)
+    host_loop().play("mean", 1)
+    with pytest.raises(BadEnvironment, match="has not ended after 30 steps; give it a time limit"):
+        host_loop(Endless).play("mean", 1)
 
 
 @pytest.mark.parametrize("name", ["Pendulum-v1", "Hopper-v5", "Ant-v5", "Humanoid-v5"])

@@ -29,6 +29,9 @@ STEPS, EVERY = 3000, 100
 LEVELS = {"s2ac": 0.9, "sac": 0.6, "sql": 0.4, "sac-nf": 0.5, "sac-iaf": 0.45, "ddpg": 0.3, "ppo": 0.2, "s2ac-phi": 0.2, "s2ac-amortized": 0.85}  # fmt: skip
 
 
+SHIPPED = Path(__file__).parent.parent / "results"
+
+
 def made_up(system="s2ac", task="Hopper", seeds=5, level=None, spread=0.05, version=5, **changes):
     """A record whose seeds rise to about `level` of the task's unit."""
     generator = np.random.default_rng(sum(map(ord, system + task)))
@@ -46,7 +49,7 @@ def made_up(system="s2ac", task="Hopper", seeds=5, level=None, spread=0.05, vers
         "format": 1, "system": system, "algo": what.algo, "task": task, "env": f"{task}-v{version}",
         "protocol": {"name": "default", "steps": STEPS, "every": EVERY, "episodes": 10},
         "config": {"algorithm": {"alpha": 0.2}, "run": {"seeds": seeds, "first_seed": 0, "batch_size": 256}},
-        "versions": {"s2ac": "0.1.0"}, "device": "cpu", "command": "made up", "seeds": list(range(seeds)),
+        "versions": {"s2ac": "0", "jax": "0.1"}, "device": "cpu", "command": "made up", "seeds": list(range(seeds)),
         "reached": {str(s): STEPS for s in range(seeds)}, "failures": {},
         "evaluations": {rule: {str(s): curve() for s in range(seeds)} for rule in rules}, **changes,
     }  # fmt: skip
@@ -255,6 +258,23 @@ def test_command_redraws_from_records(tmp_path, capsys):
     assert results_table(one).count("Not run: SAC-IAF.") == 2
     assert main(["reproduce", "mujoco", "--from-results", str(tmp_path), "--out", str(out)]) == 2
     assert "holds no records" in capsys.readouterr().err
+    about = json.loads((out / "claims.json").read_text())["about"]
+    assert (about["device"], about["jax"]) == (made_up()["device"], made_up()["versions"]["jax"])  # of the records
+
+
+@pytest.mark.parametrize(("arguments", "message"), [
+    (["mujoco", "--merge", "nowhere"], "nowhere holds no records"),  # before anything is trained
+    (["entropy", "--tasks", "Hopper"], "--tasks is no option of the study entropy"),
+    (["runtime", "--at-once", "2"], "--at-once is no option of the study runtime"),
+    (["mujoco", "--from-results", "results/mujoco", "--scale", "paper"], "--scale goes with a run, not with --from-results"),
+    (["multigoal", "--from-results", str(SHIPPED / "entropy")], "a record without name, kind, alpha: of another study?"),
+    (["entropy", "--from-results", str(SHIPPED / "multigoal")], "a record without study: of another study?"),
+])  # fmt: skip
+def test_what_a_study_cannot_heed_is_refused_at_once(arguments, message, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert main(["reproduce", *arguments, "--out", "out"]) == 2
+    assert message in capsys.readouterr().err
+    assert not list((tmp_path / "out").glob("*"))
 
 
 def test_unknown_names_are_refused(capsys):

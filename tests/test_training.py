@@ -298,6 +298,38 @@ def test_resumed_equals_uninterrupted(tmp_path, algo, capsys):
     assert digest(run) == whole
 
 
+def test_a_run_that_ended_before_its_first_checkpoint_is_resumed_from_its_beginning_and_may_go_on_for_longer(
+    tmp_path, capsys
+):
+    """As an environment that fails at once leaves it: the same bytes as if it had not. Then on, up to more steps than were asked for."""
+    run = tmp_path / "run"
+    assert main(train_arguments("sac", run)) == 0
+    whole = digest(run)
+    shutil.rmtree(run / "checkpoints")
+    assert main(["evaluate", str(run)]) == 4
+    assert main(["train", "--resume", str(run)]) == 0
+    assert "there is no checkpoint yet: it begins anew" in capsys.readouterr().out
+    assert digest(run) == whole
+    before = json.loads((run / "run.json").read_text())["run"]["steps"]
+    assert main(["train", "--resume", str(run), "--steps", str(before)]) == 2
+    assert main(["train", "--resume", str(run), "--steps", "nan"]) == 2
+    assert main(["train", "--resume", str(run), "--seeds", "3"]) == 2
+    assert digest(run) == whole
+    capsys.readouterr()
+    assert main(["train", "--resume", str(run), "--steps", str(2 * before)]) == 0
+    assert open_run(run)[0].env_step >= 2 * before
+    assert json.loads((run / "run.json").read_text())["run"]["steps"] == 2 * before
+    assert "not bit-identical" not in capsys.readouterr().out
+    manifest = sorted((run / "checkpoints").iterdir())[-1] / "manifest.json"
+    body = json.loads(manifest.read_text())["body"]
+    body["facts"]["fingerprint"]["XLA_FLAGS"] = "--other"
+    manifest.write_text(json.dumps({"body": body, "sha256": checkpoint._digest(body)}))
+    assert main(["train", "--resume", str(run)]) == 0
+    assert "not bit-identical: XLA_FLAGS was --other, is" in capsys.readouterr().out
+    assert main(["evaluate", str(run), "--episodes", "1"]) == 0  # where nothing is resumed it does not matter
+    assert "note" not in capsys.readouterr().out
+
+
 def test_sigterm_saves_and_says_how_to_resume(tmp_path):
     run = tmp_path / "run"
     process = subprocess.Popen(

@@ -54,7 +54,7 @@ def test_bad_arguments_are_refused(arguments, message):
 
 
 def test_divergence_is_named():
-    with pytest.raises(Diverged, match="not finite at iteration 0"):
+    with pytest.raises(Diverged, match="log_target is not finite at draws of the start"):
         s2ac.fit(
             jax.random.key(0), lambda x: jnp.sum(x) * jnp.nan, jnp.zeros(2), family=s2ac.Family(0), num_iterations=2
         )

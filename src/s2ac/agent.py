@@ -7,7 +7,7 @@
     agent.save("pendulum"); agent = s2ac.load("pendulum")
 
 An agent trains in a run directory like `s2ac train`'s, with the same records and checkpoints, so the command line's
-`evaluate`, `report`, `watch` and `train --resume` work on it. A loaded agent needs its environment only to learn or to
+`report` and `watch` work on it, and where the environment was given by name `evaluate`, `play` and `train --resume` too. A loaded agent needs its environment only to learn or to
 be evaluated, not to predict.
 """
 
@@ -163,6 +163,9 @@ class Agent:
                 "this agent was saved without its replay (replay=False): it fills a new one with uniform actions first",
                 stacklevel=2,
             )
+        if run.differs:
+            warnings.warn(run.differs, stacklevel=2)
+            run.differs = ""
         run.aim(run.env_step + steps)
         if new:
             begin(run)

@@ -20,7 +20,7 @@ from s2ac.types import Array, Key
 
 EPSILON = 1e-3  # as in CrossQ
 RATE = 0.05
-"""Of the running averages. CrossQ's 0.01 lags behind the weights: docs/studies/mujoco.md, log 12."""
+"""Of the running averages. CrossQ's 0.01 lags behind the weights: docs/studies/mujoco-log.md, 12."""
 
 
 class Norm(NamedTuple):

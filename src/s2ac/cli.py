@@ -3,11 +3,19 @@
 import argparse
 import os
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import tyro
+
+OPTIONS = {
+    "entropy": {"scale"},
+    "multigoal": {"scale", "rewards", "systems", "seeds", "merge"},
+    "runtime": {"tasks"},
+    "mujoco": {"scale", "tasks", "systems", "merge", "seeds", "workers", "at_once", "protocol", "version", "preset"},
+}
+"""Of `reproduce`, which study heeds which, beside --out and --from-results."""
 
 
 @dataclass(frozen=True)
@@ -61,10 +69,24 @@ class Reproduce:
     preset: Literal["default", "target-networks"] = "default"
     """mujoco: critics with batch normalisation, as `s2ac train` has them there, or with target networks, as the paper has them."""
 
+    def _check(self) -> None:
+        """Refuse what the study would not heed."""
+        from s2ac.checks import InvalidArgument
+
+        heeded, why = OPTIONS[self.study], f"is no option of the study {self.study}"
+        if self.from_results is not None:
+            heeded = heeded & {"merge"} if self.study == "mujoco" else set()
+            why = "goes with a run, not with --from-results"
+        for field in fields(self):
+            given = getattr(self, field.name) != field.default
+            if given and field.name not in {"study", "out", "from_results", *heeded}:
+                raise InvalidArgument(f"--{field.name.replace('_', '-')} {why}")
+
     def __call__(self) -> None:
         """Run the study that was named."""
         from s2ac.studies import reproduce
 
+        self._check()
         scale = self.scale or ("smoke" if self.study == "mujoco" else "quick")
         out = self.out or (f"runs/{self.study}" if self.study == "runtime" else f"runs/{self.study}-{scale}")
         if self.study == "entropy":
@@ -97,7 +119,7 @@ class Train:
     """Train seeds of an algorithm on an environment, or resume a run. `s2ac train ENV --help` lists every field."""
 
     env: tyro.conf.Positional[str | None] = None
-    """The environment: multigoal, multigoal-far, or any of Gymnasium's with a box of actions, such as Hopper-v5."""
+    """The environment: multigoal, multigoal-far, or any of Gymnasium's with a box of actions, such as Hopper-v5 or my_module:Mine-v0."""
 
     algo: str = "s2ac"
     """s2ac, s2ac-phi, s2ac-amortized, sac, sac-nf, sql, ddpg or ppo; sets which fields there are."""
@@ -106,7 +128,7 @@ class Train:
     """The run's directory. Default: runs/ENV-ALGO."""
 
     resume: str | None = None
-    """Go on with the run in this directory; nothing else may be given."""
+    """Go on with the run in this directory, by its own settings; only --steps may be given too, to train for longer."""
 
     def __call__(self) -> None:
         """Say what is missing."""
@@ -268,6 +290,7 @@ def main(arguments: list[str] | None = None) -> int:
     """Run a command; mistakes of the user's end in one line and an exit code, not in a traceback."""
     # The number of threads decides how sums are split, and so their last bits: fix it before JAX looks.
     os.environ.setdefault("NPROC", str(os.cpu_count() or 1))
+    sys.path.append("")  # for `train MODULE:ENV` with a file of the user's here; last, so that it hides no package
     from s2ac.checks import S2acError
 
     try:

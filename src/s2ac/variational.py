@@ -146,6 +146,10 @@ def fit(
     start, history = train(start, key_train)
     if is_known(history) and not np.isfinite(np.asarray(history)).all():
         iteration = int(np.argmin(np.isfinite(np.asarray(history))))
+        if iteration == 0:
+            raise Diverged(
+                "log_target is not finite at draws of the start, given by mean and std, or not after a step from them"
+            )
         raise Diverged(f"the ELBO is not finite at iteration {iteration}: lower learning_rate or step_size")
     values, (particles, log_density, guarded) = jax.jit(elbos, static_argnums=2)(start, key_draw, num_draws)
     return Fit(

@@ -7,6 +7,7 @@ Importing this module imports no JAX.
 """
 
 import difflib
+import importlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
@@ -42,16 +43,34 @@ class Registered:
 
     def __call__(self) -> gymnasium.Env:
         """One more of them."""
-        if self.name.startswith("s2ac/"):
-            import s2ac.envs.multigoal_gym  # noqa: F401  registers it
+        identity = registered(self.name)
         try:
-            if "mujoco" in str(gymnasium.spec(self.name).entry_point):
+            if "mujoco" in str(gymnasium.spec(identity).entry_point):
                 quiet_mujoco()  # reading a model can warn already
-            return gymnasium.make(self.name, disable_env_checker=True)  # the adapter checks every number itself
+            return gymnasium.make(identity, disable_env_checker=True)  # the adapter checks every number itself
         except (gymnasium.error.DependencyNotInstalled, ModuleNotFoundError) as error:
-            raise InvalidArgument(
-                f"env = {self.name!r} needs a package that is missing ({error}); pip install 's2ac[mujoco]'"
-            ) from error
+            remedy = "; pip install 's2ac[mujoco]'" if "mujoco" in str(error).lower() else ""
+            raise InvalidArgument(f"env = {self.name!r} needs a package that is missing ({error}){remedy}") from error
+
+
+def module_and_id(name: str) -> tuple[str, str]:
+    """The module that registers an environment, "" if the name does not say, and its id: of `MODULE:ID`, as Gymnasium has it."""
+    if name.startswith("s2ac/"):
+        return "s2ac.envs.multigoal_gym", name
+    module, colon, identity = name.partition(":")
+    return (module, identity) if colon else ("", name)
+
+
+def registered(name: str) -> str:
+    """The id that a name stands for, its module imported, which registers it."""
+    module, identity = module_and_id(name)
+    if not module:
+        return identity
+    try:
+        importlib.import_module(module)
+    except (ImportError, TypeError, ValueError) as error:  # TypeError, ValueError: not a module's name
+        raise InvalidArgument(f"env = {name!r}: cannot import {module!r} ({error})") from error
+    return identity
 
 
 def maker(name: str, others: tuple[str, ...] = ()) -> MakeEnv:
@@ -59,12 +78,11 @@ def maker(name: str, others: tuple[str, ...] = ()) -> MakeEnv:
 
     `others` are names that are no Gymnasium environments but may have been meant.
     """
-    if name.startswith("s2ac/"):
-        import s2ac.envs.multigoal_gym  # noqa: F401  registers it
+    identity = registered(name)
     try:
-        gymnasium.spec(name)
+        gymnasium.spec(identity)
     except (gymnasium.error.Error, ModuleNotFoundError) as error:
-        near = difflib.get_close_matches(name, [*others, *gymnasium.registry], n=1)
+        near = difflib.get_close_matches(identity, [*others, *gymnasium.registry], n=1)
         hint = f" (did you mean {near[0]!r}?)" if near else ""
         raise InvalidArgument(f"env = {name!r}: Gymnasium knows no such environment{hint}") from error
     return Registered(name)
@@ -83,7 +101,7 @@ def spec_of(env: gymnasium.Env, name: str) -> "EnvSpec":
         )
     if not (np.isfinite(action.low).all() and np.isfinite(action.high).all() and (action.low < action.high).all()):
         raise InvalidArgument(
-            f"env = {name!r} has unbounded or empty action bounds: wrap it in gymnasium.wrappers.RescaleAction"
+            f"env = {name!r} has actions in {action}: give its Box finite bounds, low below high in every dimension"
         )
     try:
         size = spaces.flatdim(env.observation_space)

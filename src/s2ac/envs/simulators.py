@@ -12,7 +12,7 @@ import gymnasium
 import numpy as np
 from gymnasium import spaces
 
-from s2ac.checks import Diverged
+from s2ac.checks import Diverged, S2acError
 
 if TYPE_CHECKING:
     from s2ac.types import EnvSpec
@@ -53,6 +53,12 @@ def places_of(seeds: list[int], num: int, purpose: int) -> list[Place]:
     ]
 
 
+class BadEnvironment(S2acError):
+    """One that does not do what it declares."""
+
+    exit_code = 3
+
+
 class Job(NamedTuple):
     """What simulators are told of a run."""
 
@@ -90,11 +96,18 @@ class Simulators:
             self._reset(k)
 
     def _flatten(self, observation: Any, k: int) -> np.ndarray:
-        kind = self.box_types[k]
-        if kind is not None:
-            flat = np.asarray(observation, dtype=kind).ravel()
-        else:
-            flat = np.asarray(spaces.flatten(self.envs[k].observation_space, observation))
+        kind, space = self.box_types[k], self.envs[k].observation_space
+        try:
+            if kind is not None:
+                flat = np.asarray(observation, dtype=kind).ravel()
+            else:
+                flat = np.asarray(spaces.flatten(space, observation))
+        except (TypeError, ValueError, LookupError, AttributeError) as error:
+            raise BadEnvironment(f"{self._where(k)}: an observation is not of {space} ({error})") from error
+        if flat.size != self.size:
+            raise BadEnvironment(
+                f"{self._where(k)}: an observation of {flat.size} numbers, where {space} has {self.size}"
+            )
         if flat.size and not np.abs(flat).max() <= self.job.max_value:  # nan is not
             self._complain("observation", flat, k)
         return flat

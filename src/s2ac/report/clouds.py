@@ -5,6 +5,7 @@ so damage a run that is going on. The replay is not loaded.
 """
 
 import hashlib
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,7 +19,7 @@ from safetensors.numpy import load
 
 from s2ac.algorithms import ALGORITHMS, ActionSample, Algorithm
 from s2ac.checks import S2acError
-from s2ac.envs.gymnasium import CUSTOM, HostEnvs, maker, spec_of
+from s2ac.envs.gymnasium import CUSTOM, HostEnvs, maker, module_and_id, spec_of
 from s2ac.training.checkpoint import DamagedCheckpoint, _read_manifest, arrays_to_tree
 from s2ac.training.host import EVALUATION
 from s2ac.training.trainer import ENVS, configs_of
@@ -36,7 +37,9 @@ MAX_STEPS = 400
 
 def collect_clouds(directory: Path, about: dict[str, Any]) -> dict[str, Any]:
     """States from evaluation episodes of the first seed, with particles, their density and value, and a grid of Q."""
-    if about["env"].startswith(CUSTOM):
+    module = module_and_id(about["env"])[0]
+    unknown = module and not module.startswith("s2ac.") and module not in sys.modules  # reading a run runs nothing
+    if about["env"].startswith(CUSTOM) or unknown:
         raise S2acError("the environment is one of your own, and the report cannot play it")
     config, run_config = configs_of(about, directory)
     spec = spec_of_env(about["env"])

@@ -76,10 +76,15 @@ class RecordFile:
             file.write("".join(json.dumps(record, ensure_ascii=False) + "\n" for record in records))
 
 
-def read_records(path: Path, command: str) -> list[Record]:
-    """The records of a finished study; a missing or damaged file is answered with the command that makes it."""
+def read_records(path: Path, command: str, fields: tuple[str, ...]) -> list[Record]:
+    """The records of a finished study, each with these fields; a missing or damaged file, or one of another study, is answered
+    with the command that makes it."""
     try:
-        return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+        records = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+        for record in records:
+            if not isinstance(record, dict) or not set(fields) <= set(record):
+                raise ValueError(f"a record without {', '.join(fields)}: of another study?")
+        return records
     except OSError as error:
         raise S2acError(f"{path}: {error.strerror}; `{command}` makes it") from error
     except ValueError as error:

@@ -9,6 +9,9 @@ import s2ac
 from s2ac.checks import Diverged, InvalidArgument, check_count, check_name
 from s2ac.studies.base import Claim, Record, RecordFile, open_output, progress, read_records, write_json
 
+MULTIGOAL = ("name", "kind", "alpha")
+"""What every record of that study has."""
+
 
 def reproduce_entropy(scale: str, out: str, from_results: str | None = None) -> Path:
     """The entropy study, run at a scale or redrawn from the records of an earlier one; returns its directory.
@@ -23,7 +26,7 @@ def reproduce_entropy(scale: str, out: str, from_results: str | None = None) -> 
     directory = open_output(out)
     failure: Diverged | None = None
     if from_results is not None:
-        records = read_records(Path(from_results) / "records.jsonl", "s2ac reproduce entropy --scale paper")
+        records = read_records(Path(from_results) / "records.jsonl", "s2ac reproduce entropy --scale paper", ("study",))
     else:
         file = RecordFile(directory / "records.jsonl")
         runs = list(entropy.experiments(entropy.SCALES[scale]))
@@ -69,12 +72,12 @@ def reproduce_multigoal(
     directory = open_output(out)
     command = f"s2ac reproduce multigoal --scale {scale} --rewards {rewards}"
     if from_results is not None:
-        records = read_records(Path(from_results) / "records.jsonl", command)
+        records = read_records(Path(from_results) / "records.jsonl", command, MULTIGOAL)
     else:
         file = RecordFile(directory / "records.jsonl", resume=True)
         for other in merge:
             known = {_identity(record) for record in file.records}
-            more = read_records(Path(other) / "records.jsonl", command)
+            more = read_records(Path(other) / "records.jsonl", command, MULTIGOAL)
             file.add([record for record in more if _identity(record) not in known])
         wanted = multigoal.experiments(multigoal.SCALES[scale], rewards, systems, which)
         done = Counter(
@@ -140,6 +143,7 @@ def reproduce_mujoco(
     which = seed_range(seeds)
     size = mujoco.SCALES[scale]
     directory = open_output(out)
+    read_all(merge)  # refuses what cannot be merged now, not after hours of training
     command = f"s2ac reproduce mujoco --scale {scale} --preset {preset} --protocol {protocol} --version {version}"
     done = True
     if from_results is not None:
@@ -154,9 +158,11 @@ def reproduce_mujoco(
         sources = [str(directory), *merge]
     records = read_all(sources)
     claims = decide(records)
-    write_claims(
-        directory, claims, command if from_results is None else f"s2ac reproduce mujoco --from-results {from_results}"
-    )
+    if from_results is not None:
+        command = f"s2ac reproduce mujoco --from-results {from_results}"
+    devices = {record["device"] for record in records}
+    versions = {str(record["versions"].get("jax", "unknown")) for record in records}
+    write_claims(directory, claims, command, ", ".join(sorted(devices)), ", ".join(sorted(versions)))
     (directory / "table.md").write_text(whole_table(records), encoding="utf-8")
     write_json(directory / "table.json", {rule: cells(records, rule) for rule in RULES})
     figures = draw(records, directory)
@@ -180,7 +186,7 @@ def reproduce_runtime(out: str, tasks: tuple[str, ...] = (), from_results: str |
         records = runtime.measure(tasks or tuple(runtime.SIZES))
         write_json(directory / "records.json", records)
     claims = [runtime.decide(records)]
-    write_claims(directory, claims, "s2ac reproduce runtime")
+    write_claims(directory, claims, "s2ac reproduce runtime", records["about"]["device"], records["about"]["jax"])
     table = runtime.table(records)
     (directory / "table.md").write_text(table, encoding="utf-8")
     print(table)
@@ -189,11 +195,11 @@ def reproduce_runtime(out: str, tasks: tuple[str, ...] = (), from_results: str |
     return directory
 
 
-def write_claims(directory: Path, claims: list[Claim], command: str, device: str = "") -> None:
-    """claims.json, with what made it; `device`, if the records come from another one."""
+def write_claims(directory: Path, claims: list[Claim], command: str, device: str = "", versions: str = "") -> None:
+    """claims.json, with what made it; `device` and `versions` of JAX, if the records come from others than this one."""
     about = {
         "version": s2ac.__version__,
-        "jax": jax.__version__,
+        "jax": versions or jax.__version__,
         "device": device or jax.devices()[0].device_kind,
         "command": command,
     }

@@ -246,13 +246,21 @@ def drop_rows_after(run: Path, added: int) -> None:
             path.rename(aside / path.name)
 
 
+def _found(run: Path) -> list[Path]:
+    return sorted(path for path in (run / "checkpoints").glob("step_*") if _STEP.fullmatch(path.name))
+
+
+def has_any(run: Path) -> bool:
+    """Whether a checkpoint was ever written, good or not."""
+    return bool(_found(run))
+
+
 def load_latest(
     run: Path,
 ) -> tuple[dict[str, Any], dict[str, np.ndarray], list[tuple[int, dict[str, np.ndarray]]], list[str]]:
     """The newest checkpoint that verifies, and the complaints about newer ones; damaged ones are left where they are."""
     complaints: list[str] = []
-    found = [path for path in (run / "checkpoints").glob("step_*") if _STEP.fullmatch(path.name)]
-    for directory in sorted(found, reverse=True):
+    for directory in reversed(_found(run)):
         try:
             return *load_checkpoint(directory), complaints
         except DamagedCheckpoint as error:

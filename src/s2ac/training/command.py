@@ -1,5 +1,6 @@
 """The commands `train` and `evaluate`, behind the command line."""
 
+import argparse
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,7 +15,7 @@ from s2ac.envs.multigoal import THREE_GOALS
 from s2ac.presets import fields_of
 from s2ac.report.text import printable
 from s2ac.training.config import RunConfig
-from s2ac.training.trainer import open_run, start, train
+from s2ac.training.trainer import open_run, resume, start, train
 
 
 def parse_train(arguments: list[str], env: str, algo: str, preset: str, resume: str | None) -> Callable[[], None]:
@@ -23,9 +24,13 @@ def parse_train(arguments: list[str], env: str, algo: str, preset: str, resume: 
     Their defaults depend on the environment, the algorithm and the preset, which are therefore looked up before.
     """
     if resume is not None:
-        if len([a for a in arguments if not a.startswith("--resume")]) > 1:
-            raise InvalidArgument("--resume goes alone: the run's own settings are used")
-        return lambda: _resume(Path(resume))
+        more = argparse.ArgumentParser(prog="s2ac train --resume RUN", add_help=False, allow_abbrev=False)
+        more.add_argument("--resume")
+        more.add_argument("--steps", type=float)
+        known, rest = more.parse_known_args(arguments)
+        if rest:
+            raise InvalidArgument("--resume goes alone, or with --steps: the run's own settings are used")
+        return lambda: _resume(Path(resume), known.steps)
     check_name("algo", algo, ALGORITHMS)
     default = ALGORITHMS[algo].config
     default = replace(default, **fields_of(preset, "algorithm", default, env))
@@ -36,7 +41,8 @@ def parse_train(arguments: list[str], env: str, algo: str, preset: str, resume: 
         """Train seeds of an algorithm on an environment; Ctrl-C saves and says how to resume."""
 
         env: tyro.conf.Positional[str]
-        """The environment: multigoal, multigoal-far, or any of Gymnasium's with a box of actions, such as Hopper-v5."""
+        """The environment: multigoal, multigoal-far, or any of Gymnasium's with a box of actions, such as Hopper-v5 or
+        my_module:Mine-v0."""
 
         algo: str = "s2ac"
         """The algorithm."""
@@ -64,8 +70,8 @@ def _start(command: Any) -> None:
         print(printable(f"done: {directory}; look with: s2ac evaluate {directory}"))
 
 
-def _resume(directory: Path) -> None:
-    run, complaints = open_run(directory)
+def _resume(directory: Path, steps: float | None) -> None:
+    run, complaints = resume(directory, steps)
     for complaint in complaints:
         print(f"note: {complaint}", flush=True)
     print(f"resumed at step {run.env_step} of {int(run.config.steps)}", flush=True)
@@ -88,6 +94,8 @@ def run_evaluate(directory: Path, episodes: int, rules: tuple[str, ...], picture
     run, complaints = open_run(directory)
     for rule in rules:
         check_name("select", rule, run.algorithm.rules)
+    if picture and not run.about["env"].startswith("multigoal"):
+        raise S2acError(f"--picture draws multigoal only, not {run.about['env']}")
     for complaint in complaints:
         print(f"note: {complaint}")
     played = run.play(rules, episodes)
@@ -101,8 +109,6 @@ def run_evaluate(directory: Path, episodes: int, rules: tuple[str, ...], picture
             seed = run.config.first_seed + index
             print(f"{rule}, seed {seed}: return {total.mean():.2f} ± {total.std():.2f} over {episodes} episodes{goals}")
     if picture:
-        if not run.about["env"].startswith("multigoal"):
-            raise S2acError(f"--picture draws multigoal only, not {run.about['env']}")
         from s2ac.studies.multigoal_figures import draw_trajectories
 
         rule = rules[0]

@@ -19,11 +19,15 @@ from s2ac import replay as buffer
 from s2ac.algorithms.base import Algorithm
 from s2ac.checks import InvalidArgument
 from s2ac.envs.gymnasium import HostEnvs, MakeEnv, layout_of, spec_of, unpack
+from s2ac.envs.simulators import BadEnvironment
 from s2ac.training.device import ACT, EVALUATE, INIT, Episodes, LoopConfig, LoopState, learn, stream
 from s2ac.training.memory import check_memory
 from s2ac.types import Array, EnvSpec, Key, Metrics, Transition
 
 TRAINING, EVALUATION = 0, 1  # the environments' own streams of random numbers
+
+LONGEST = 100_000
+"""An evaluation's episode that is longer has no end."""
 
 
 class HostRow(NamedTuple):
@@ -255,6 +259,11 @@ class HostLoop:
             length += alive
             terminated |= alive & (step.terminated > 0)
             alive &= np.maximum(step.terminated, step.truncated) == 0
+            if length.max() >= LONGEST and alive.any():
+                raise BadEnvironment(
+                    f"env {self.name}: an episode has not ended after {LONGEST:,} steps; give it a time limit "
+                    "(max_episode_steps where it is registered, or gymnasium.wrappers.TimeLimit)"
+                )
         self._evaluated = size, envs
         nothing: Any = np.zeros((*shape[1:], 0, 0), np.float32)
         return {

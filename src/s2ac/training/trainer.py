@@ -98,6 +98,7 @@ class Run:
         self.steps_per_round = loop.num_envs * loop.horizon
         self.env_step = 0
         self.records: Records | None = None
+        self.differs = ""  # why training on from a checkpoint is not what it would have been without a stop
         self._ready = False  # whether a chunk has begun, so that the replay is known to be filled
         self._claimed_rows: int | None = None  # of a restored run, until its files are cut back to the checkpoint
         self.aim(config.steps)
@@ -117,6 +118,10 @@ class Run:
         if self._claimed_rows is not None:
             checkpoint.drop_rows_after(self.directory, self._claimed_rows)
             self._claimed_rows = None
+
+    def start_over(self) -> None:
+        """Begin where there is no checkpoint; what a crash left is dropped by whoever trains."""
+        self.records, self._claimed_rows = Records(self.directory / "metrics.jsonl", 0), 0
 
     def play(self, rules: tuple[str, ...], episodes: int) -> dict[str, Episodes]:
         """Evaluation episodes of every seed by every rule."""
@@ -225,9 +230,13 @@ class Run:
         if not manifest["facts"].get("copy"):
             self.records = Records(self.directory / "metrics.jsonl", int(manifest["facts"]["metrics_offset"]))
         now, then = fingerprint(), manifest["facts"]["fingerprint"]
-        changed = [f"{name} was {then.get(name)}, is {now[name]}" for name in now if now[name] != then.get(name)]
+        changed = [
+            f"{name} was {then.get(name) or 'unset'}, is {now[name] or 'unset'}"
+            for name in now
+            if now[name] != then.get(name)
+        ]
         if changed and not manifest["facts"].get("copy"):  # a copy starts anew, wherever it is loaded
-            complaints.append("the resumed run is valid but not bit-identical: " + "; ".join(changed))
+            self.differs = "the resumed run is valid but not bit-identical: " + "; ".join(changed)
         return complaints
 
 
@@ -289,10 +298,34 @@ def configs_of(about: dict[str, Any], directory: Path) -> tuple[Any, RunConfig]:
 
 def open_run(directory: Path, make_env: MakeEnv | None = None) -> tuple[Run, list[str]]:
     """A run from its directory, at its newest good checkpoint."""
+    run = _run_of(directory, make_env)
+    return run, run.restore()
+
+
+def _run_of(directory: Path, make_env: MakeEnv | None = None) -> Run:
+    """A run as run.json describes it, at its beginning."""
     about = read_about(directory)
     algorithm_config, config = configs_of(about, directory)
-    run = Run(directory, about["env"], about["algo"], algorithm_config, config, make_env)
-    return run, run.restore()
+    return Run(directory, about["env"], about["algo"], algorithm_config, config, make_env)
+
+
+def resume(directory: Path, steps: float | None = None) -> tuple[Run, list[str]]:
+    """A run to go on with, and what there is to say about it: at its newest good checkpoint, or at its beginning if it ended before
+    the first one was written. With `steps` it goes on to so many in all."""
+    if checkpoint.has_any(directory):
+        run, complaints = open_run(directory)
+        complaints += [run.differs] if run.differs else []
+    else:
+        run, complaints = _run_of(directory), ["there is no checkpoint yet: it begins anew, with the same settings"]
+        run.start_over()
+    if steps is not None:
+        if steps <= run.env_step:
+            raise InvalidArgument(f"steps = {steps:g}: must be above {run.env_step}, where the run is")
+        dataclasses.replace(run.config, steps=steps).check()
+        run.aim(steps)
+        with lock(directory):
+            write_about(run, directory)
+    return run, complaints
 
 
 def train(run: Run, callback: Callable[[list[dict[str, Any]]], bool] | None = None) -> bool:

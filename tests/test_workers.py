@@ -358,7 +358,8 @@ def test_overlap_is_refused_where_experience_must_be_fresh():
 def new_run(directory, env, make, **fields):
     from s2ac.algorithms import ALGORITHMS
     from s2ac.training.config import RunConfig
-    from s2ac.training.trainer import Run, begin
+    from s2ac.training.run import Run
+    from s2ac.training.trainer import begin
 
     tiny = {"num_envs": 2, "steps": 160, "batch_size": 8, "warmup_steps": 20, "log_every": 40, "checkpoint_every": 40,
             "evaluate_every": 80, "episodes": 2, "capacity": 100}  # fmt: skip

@@ -33,7 +33,8 @@ from s2ac.training import checkpoint
 from s2ac.training.about import read_about
 from s2ac.training.config import RunConfig
 from s2ac.training.device import stream
-from s2ac.training.trainer import ENVS, Run, begin, configs_of, open_run, train, write_about
+from s2ac.training.run import ENVS, Run
+from s2ac.training.trainer import begin, configs_of, open_run, train, write_about
 from s2ac.types import Array, EnvSpec
 
 if TYPE_CHECKING:

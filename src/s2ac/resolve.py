@@ -15,7 +15,7 @@ from s2ac.envs.gymnasium import CUSTOM, layout_of, maker, spec_of
 from s2ac.envs.simulators import MakeEnv
 from s2ac.presets import fields_of
 from s2ac.training.config import RunConfig
-from s2ac.training.trainer import ENVS
+from s2ac.training.run import ENVS
 from s2ac.types import EnvSpec
 
 EnvLike = str | gymnasium.Env | MakeEnv

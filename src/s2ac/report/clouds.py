@@ -22,7 +22,8 @@ from s2ac.checks import S2acError
 from s2ac.envs.gymnasium import CUSTOM, HostEnvs, maker, module_and_id, spec_of
 from s2ac.training.checkpoint import DamagedCheckpoint, _read_manifest, arrays_to_tree
 from s2ac.training.host import EVALUATION
-from s2ac.training.trainer import ENVS, configs_of
+from s2ac.training.run import ENVS
+from s2ac.training.trainer import configs_of
 from s2ac.types import Array, EnvSpec, Key
 
 NUM_STATES = 8

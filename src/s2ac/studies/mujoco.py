@@ -6,7 +6,6 @@ DIR/records/SYSTEM-TASK-SEEDS.json (`mujoco_campaign.py`), and tables, figures a
 
 import dataclasses
 import json
-import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from importlib.metadata import version as version_of
@@ -23,7 +22,7 @@ from s2ac.studies.base import Record
 from s2ac.training.about import read_about, with_defaults
 from s2ac.training.config import RunConfig
 from s2ac.training.records import read_records
-from s2ac.training.trainer import open_run, start, train
+from s2ac.training.trainer import resume, start, train
 
 TASKS = ("Hopper", "Walker2d", "HalfCheetah", "Ant", "Humanoid")
 
@@ -207,17 +206,15 @@ Go = Callable[[Path, Job], tuple[bool, int]]
 
 def go_on(directory: Path, job: Job) -> tuple[bool, int]:
     """Train a job's run, from its checkpoint if there is one; whether it is done, and how far it is."""
-    if any((directory / "checkpoints").glob("step_*")):
+    if (directory / "run.json").exists():
         about = read_about(directory)
         given = with_defaults(about.get("algo", ""), {k: about.get(k, {}) for k in ("algorithm", "run")})
         if given != job.config() or about.get("env") != job.env:
             raise InvalidArgument(f"{directory} holds a run with other settings: take another --out")
-        run, complaints = open_run(directory)
+        run, complaints = resume(directory)
         for complaint in complaints:
             print(f"note: {complaint}", flush=True)
     else:
-        if (directory / "run.json").exists():  # ended before its first checkpoint
-            shutil.rmtree(directory)
         run = start(directory, job.env, job.settings.algo, job.settings.algorithm, job.settings.run)
     return train(run), run.env_step
 

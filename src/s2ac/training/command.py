@@ -64,6 +64,10 @@ def parse_train(arguments: list[str], env: str, algo: str, preset: str, resume: 
 def _start(command: Any) -> None:
     directory = Path(command.out or f"runs/{command.env}-{command.algo}")
     run = start(directory, command.env, command.algo, command.algorithm, command.run)
+    if run.algorithm.experience == "replay" and command.run.steps <= command.run.warmup_steps:
+        print(
+            f"note: the warm-up alone takes {command.run.warmup_steps} steps (--warmup-steps), more than --steps asks for"
+        )
     finished = train(run)
     _report(directory, finished)
     if finished:

@@ -11,247 +11,26 @@ versions: keys come from the seed and the iteration, and the checkpoint holds th
 import dataclasses
 import json
 import os
-import platform
 import sys
-import time
 from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
-import jax
-import jaxlib
 import numpy as np
 from tqdm import tqdm
 
-import s2ac
 from s2ac.algorithms import ALGORITHMS
-from s2ac.checks import (
-    Diverged,
-    InvalidArgument,
-    S2acError,
-    check_name,
-)
-from s2ac.envs.base import JaxEnv
-from s2ac.envs.gymnasium import CUSTOM, MakeEnv, maker
-from s2ac.envs.multigoal import MultigoalConfig, make_multigoal
-from s2ac.replay import fetch
+from s2ac.checks import InvalidArgument, S2acError
+from s2ac.envs.gymnasium import MakeEnv
 from s2ac.training import checkpoint
-from s2ac.training.about import read_about, same_run
+from s2ac.training.about import read_about
 from s2ac.training.config import RunConfig
-from s2ac.training.device import DeviceLoop, Episodes, LoopState
-from s2ac.training.host import HostLoop
 from s2ac.training.lock import lock
 from s2ac.training.records import Records
+from s2ac.training.run import Run
 from s2ac.training.signals import signals
 from s2ac.training.tensorboard import Tensorboard
-from s2ac.types import Transition
-
-ENVS: dict[str, Callable[[], JaxEnv]] = {
-    "multigoal": make_multigoal,
-    "multigoal-far": lambda: make_multigoal(MultigoalConfig(goal_reward=300.0)),
-}
-
-
-class Run:
-    """A run in a directory: its parts, its state, and how far it is."""
-
-    def __init__(
-        self,
-        directory: Path,
-        env_name: str,
-        algo: str,
-        algorithm_config: Any,
-        config: RunConfig,
-        make_env: MakeEnv | None = None,
-    ) -> None:
-        """`make_env` makes an environment of the user's own, which `env_name` then only describes."""
-        config.check()
-        check_name("algo", algo, ALGORITHMS)
-        rollout, parts = config.horizon * config.num_envs, getattr(algorithm_config, "num_minibatches", 1)
-        if rollout % parts:
-            raise InvalidArgument(
-                f"num_minibatches = {parts}: must divide a rollout, horizon · num_envs = {rollout} steps"
-            )
-        self.directory, self.config = directory, config
-        self.about: dict[str, Any] = {
-            "env": env_name,
-            "algo": algo,
-            "algorithm": dataclasses.asdict(algorithm_config),
-            "run": dataclasses.asdict(config),
-        }
-        loop = config.loop()
-        seeds = list(range(config.first_seed, config.first_seed + config.seeds))
-        make = lambda spec: ALGORITHMS[algo].make(spec, algorithm_config)  # noqa: E731
-        self.loop: DeviceLoop | HostLoop
-        if make_env is None and env_name.startswith(CUSTOM):
-            raise InvalidArgument(
-                f"env = {env_name!r} is an environment of your own: s2ac.load({str(directory)!r}, env=...) with it"
-            )
-        if make_env is None and env_name in ENVS:
-            self.loop = DeviceLoop(ENVS[env_name](), make, seeds, loop)
-        else:
-            self.loop = HostLoop(make_env or maker(env_name, tuple(ENVS)), env_name, make, seeds, loop)
-        self.algorithm = self.loop.algorithm
-        for rule in config.select:
-            check_name("select", rule, self.algorithm.rules)
-        self.steps_per_round = loop.num_envs * loop.horizon
-        self.env_step = 0
-        self.records: Records | None = None
-        self.differs = ""  # why training on from a checkpoint is not what it would have been without a stop
-        self._ready = False  # whether a chunk has begun, so that the replay is known to be filled
-        self._claimed_rows: int | None = None  # of a restored run, until its files are cut back to the checkpoint
-        self.aim(config.steps)
-
-    def aim(self, steps: float) -> None:
-        """Train up to `steps` in all: in chunks of equal length, so that one compilation serves all of them."""
-        config = self.config = dataclasses.replace(self.config, steps=steps)
-        self.about["run"]["steps"] = steps
-        left = int(steps) - (self.env_step or config.warmup_steps)
-        rounds = max(1, -(-left // self.steps_per_round))
-        chunks = max(1, -(-rounds * self.steps_per_round // config.log_every))
-        self.rounds_per_chunk = -(-rounds // chunks)
-
-    def claim(self) -> None:
-        """Drop what a crash left in the replay beyond the checkpoint. Only who holds the lock may: looking at a run that
-        another process trains must change nothing."""
-        if self._claimed_rows is not None:
-            checkpoint.drop_rows_after(self.directory, self._claimed_rows)
-            self._claimed_rows = None
-
-    def start_over(self) -> None:
-        """Begin where there is no checkpoint; what a crash left is dropped by whoever trains."""
-        self.records, self._claimed_rows = Records(self.directory / "metrics.jsonl", 0), 0
-
-    def play(self, rules: tuple[str, ...], episodes: int) -> dict[str, Episodes]:
-        """Evaluation episodes of every seed by every rule."""
-        return self.loop.play_rules(rules, episodes)
-
-    def advance(self) -> list[dict[str, Any]]:
-        """One chunk (the warm-up first); the records of every seed. Divergence is an error before anything is saved."""
-        if not self._ready and (self.env_step == 0 or self.lacks_replay()):
-            before = int(self.loop.state.iteration[0])
-            self.loop.warm_up()
-            self.env_step += (int(self.loop.state.iteration[0]) - before) * self.config.num_envs
-        self._ready = True
-        started = time.perf_counter()
-        metrics = self.loop.advance(self.rounds_per_chunk)
-        seconds = time.perf_counter() - started
-        self.env_step += self.rounds_per_chunk * self.steps_per_round
-        for name, values in metrics.items():
-            if not np.isfinite(values).all():
-                seed = self.config.first_seed + int(np.argmin(np.isfinite(values)))
-                raise Diverged(
-                    f"{name} of seed {seed} is not finite after {self.env_step} steps; the last checkpoint is good"
-                )
-        speed = self.config.seeds * self.rounds_per_chunk * self.steps_per_round / seconds
-        return [
-            {
-                "kind": "train",
-                "seed": self.config.first_seed + index,
-                "env_step": self.env_step,
-                **{name: float(values[index]) for name, values in metrics.items()},
-                "wall_steps_per_second": round(speed, 1),
-            }
-            for index in range(self.config.seeds)
-        ]
-
-    def lacks_replay(self) -> bool:
-        """Whether the replay is empty, as in a run that was saved without it."""
-        return self.algorithm.experience == "replay" and int(self.loop.state.replay.added[0]) == 0
-
-    def evaluation(self) -> list[dict[str, Any]]:
-        """Records of an evaluation by every rule asked for."""
-        rows = []
-        for rule, played in self.play(tuple(self.config.select), self.config.episodes).items():
-            for index in range(self.config.seeds):
-                rows.append(
-                    {
-                        "kind": "evaluation",
-                        "seed": self.config.first_seed + index,
-                        "env_step": self.env_step,
-                        "rule": rule,
-                        "return": float(played.total[index].mean()),
-                        "returns": [round(float(value), 4) for value in played.total[index]],
-                        "length": float(played.length[index].mean()),
-                    }
-                )
-        return rows
-
-    def save(self, directory: Path | None = None, replay: bool = True) -> None:
-        """Write a checkpoint of everything; to another directory, a copy that may leave out the replay."""
-        state, to = self.loop.state, directory or self.directory
-        added = int(state.replay.added[0]) if replay else 0
-        capacity = self.config.capacity
-        begin = max(checkpoint.saved_rows(to), added - capacity)
-        index = np.arange(begin, added) % capacity
-        rows = fetch(state.replay.data, index)
-        facts = {
-            "about": self.about,
-            "metrics_offset": self.records.offset() if self.records and directory is None else 0,
-            "spec": self.loop.spec._asdict(),
-            "layout": self.loop.layout,
-            "copy": directory is not None,
-            "fingerprint": fingerprint(),
-            "extra": self.loop.extra(),
-        }
-        small = self._small()
-        if not replay:
-            small["replay"] = np.zeros_like(small["replay"])
-        checkpoint.save_checkpoint(to, self.env_step, small, facts, rows, added, capacity)
-
-    def _small(self) -> Any:
-        """The state without the replay's rows, which are saved apart."""
-        state = self.loop.state
-        return {**state._asdict(), "replay": state.replay.added}
-
-    def restore(self) -> list[str]:
-        """Take up the newest good checkpoint; what there is to say about it."""
-        manifest, arrays, segments, complaints = checkpoint.load_latest(self.directory)
-        if not same_run(manifest["facts"]["about"], read_about(self.directory)):
-            raise checkpoint.DamagedCheckpoint(
-                f"{self.directory}: the checkpoint is not of the run that run.json describes"
-            )
-        restored = checkpoint.arrays_to_tree(self._small(), arrays)
-        replay = self.loop.state.replay
-        data = jax.tree.map(lambda field: np.array(field), jax.device_get(replay.data))
-        added = int(manifest["added"])
-        for first, rows in segments:
-            num = rows["reward"].shape[1]
-            index = np.arange(first, first + num)
-            index = index[(index >= added - self.config.capacity) & (index < added)]
-            for name, field in data._asdict().items():
-                field[:, index % self.config.capacity] = rows[name][:, index - first]
-        replay = replay._replace(data=Transition(*data), added=restored.pop("replay"))
-        self.loop.state = jax.device_put(LoopState(replay=replay, **restored))
-        self.loop.set_extra(manifest["facts"]["extra"])
-        self._claimed_rows, self._ready = added, False
-        self.env_step = int(manifest["step"])
-        if not manifest["facts"].get("copy"):
-            self.records = Records(self.directory / "metrics.jsonl", int(manifest["facts"]["metrics_offset"]))
-        now, then = fingerprint(), manifest["facts"]["fingerprint"]
-        changed = [
-            f"{name} was {then.get(name) or 'unset'}, is {now[name] or 'unset'}"
-            for name in now
-            if now[name] != then.get(name)
-        ]
-        if changed and not manifest["facts"].get("copy"):  # a copy starts anew, wherever it is loaded
-            self.differs = "the resumed run is valid but not bit-identical: " + "; ".join(changed)
-        return complaints
-
-
-def fingerprint() -> dict[str, str]:
-    """What bit-identity depends on."""
-    return {
-        "s2ac": s2ac.__version__,
-        "jax": jax.__version__,
-        "jaxlib": jaxlib.__version__,
-        "numpy": np.__version__,
-        "machine": platform.machine(),
-        "device": jax.devices()[0].device_kind,
-        "NPROC": os.environ.get("NPROC", ""),
-        "XLA_FLAGS": os.environ.get("XLA_FLAGS", ""),
-    }
 
 
 def start(directory: Path, env: str, algo: str, algorithm_config: Any, config: RunConfig) -> Run:

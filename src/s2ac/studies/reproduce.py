@@ -186,7 +186,8 @@ def reproduce_runtime(out: str, tasks: tuple[str, ...] = (), from_results: str |
         records = runtime.measure(tasks or tuple(runtime.SIZES))
         write_json(directory / "records.json", records)
     claims = [runtime.decide(records)]
-    write_claims(directory, claims, "s2ac reproduce runtime", records["about"]["device"], records["about"]["jax"])
+    device, version = (str(records["about"].get(name, "unknown")) for name in ("device", "jax"))
+    write_claims(directory, claims, "s2ac reproduce runtime", device, version)
     table = runtime.table(records)
     (directory / "table.md").write_text(table, encoding="utf-8")
     print(table)

@@ -112,3 +112,9 @@ def test_results_are_told_from_files_alone(tmp_path):
     assert "| all goals | 4.2 | **does not hold** | [in the file](results/multigoal/claims.json) |" in made
     assert "MuJoCo" not in made
     assert "Entropy" not in made
+
+
+def test_the_mujoco_page_shows_the_readmes_table():
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    table = readme[readme.index("| | Hopper | Walker2d |") :].split("\n\n", 1)[0]
+    assert table in (ROOT / "docs" / "studies" / "mujoco.md").read_text(encoding="utf-8")

@@ -7,8 +7,8 @@
     agent.save("pendulum"); agent = s2ac.load("pendulum")
 
 An agent trains in a run directory like `s2ac train`'s, with the same records and checkpoints, so the command line's
-`report` and `watch` work on it, and where the environment was given by name `evaluate`, `play` and `train --resume` too. A loaded agent needs its environment only to learn or to
-be evaluated, not to predict.
+`report` and `watch` work on it, and where the environment was given by name `evaluate`, `play` and `train --resume` too.
+A loaded agent needs its environment only to learn or to be evaluated, not to predict.
 """
 
 import math

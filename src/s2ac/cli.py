@@ -290,7 +290,8 @@ def main(arguments: list[str] | None = None) -> int:
     """Run a command; mistakes of the user's end in one line and an exit code, not in a traceback."""
     # The number of threads decides how sums are split, and so their last bits: fix it before JAX looks.
     os.environ.setdefault("NPROC", str(os.cpu_count() or 1))
-    sys.path.append("")  # for `train MODULE:ENV` with a file of the user's here; last, so that it hides no package
+    if "" not in sys.path:  # for `train MODULE:ENV` with a file of the user's here; last, so that it hides no package
+        sys.path.append("")
     from s2ac.checks import S2acError
 
     try:

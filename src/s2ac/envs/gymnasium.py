@@ -16,7 +16,17 @@ import numpy as np
 from gymnasium import spaces
 
 from s2ac.checks import InvalidArgument
-from s2ac.envs.simulators import Board, Job, MakeEnv, Place, Simulators, board_shapes, places_of, quiet_mujoco
+from s2ac.envs.simulators import (
+    Board,
+    Job,
+    MakeEnv,
+    Place,
+    Simulators,
+    board_shapes,
+    one_line,
+    places_of,
+    quiet_mujoco,
+)
 
 if TYPE_CHECKING:
     from s2ac.types import EnvSpec
@@ -101,7 +111,7 @@ def spec_of(env: gymnasium.Env, name: str) -> "EnvSpec":
         )
     if not (np.isfinite(action.low).all() and np.isfinite(action.high).all() and (action.low < action.high).all()):
         raise InvalidArgument(
-            f"env = {name!r} has actions in {action}: give its Box finite bounds, low below high in every dimension"
+            f"env = {name!r} has actions in {one_line(action)}: give its Box finite bounds, low below high in every dimension"
         )
     try:
         size = spaces.flatdim(env.observation_space)

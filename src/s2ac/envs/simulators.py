@@ -103,10 +103,10 @@ class Simulators:
             else:
                 flat = np.asarray(spaces.flatten(space, observation))
         except (TypeError, ValueError, LookupError, AttributeError) as error:
-            raise BadEnvironment(f"{self._where(k)}: an observation is not of {space} ({error})") from error
+            raise BadEnvironment(f"{self._where(k)}: an observation is not of {one_line(space)} ({error})") from error
         if flat.size != self.size:
             raise BadEnvironment(
-                f"{self._where(k)}: an observation of {flat.size} numbers, where {space} has {self.size}"
+                f"{self._where(k)}: an observation of {flat.size} numbers, where {one_line(space)} has {self.size}"
             )
         if flat.size and not np.abs(flat).max() <= self.job.max_value:  # nan is not
             self._complain("observation", flat, k)
@@ -190,6 +190,12 @@ class Simulators:
         """Close every environment."""
         for env in self.envs:
             env.close()
+
+
+def one_line(space: spaces.Space) -> str:
+    """A space for a message: bounds that differ fill many lines."""
+    text = " ".join(str(space).split())
+    return text if len(text) <= 200 else f"{text[:200]}…"
 
 
 def _bad_states(data: Any) -> list[Any]:

@@ -22,7 +22,7 @@ from s2ac.studies.base import Record
 from s2ac.training.about import read_about, with_defaults
 from s2ac.training.config import RunConfig
 from s2ac.training.records import read_records
-from s2ac.training.trainer import resume, start, train
+from s2ac.training.trainer import resume_run, start, train
 
 TASKS = ("Hopper", "Walker2d", "HalfCheetah", "Ant", "Humanoid")
 
@@ -211,7 +211,7 @@ def go_on(directory: Path, job: Job) -> tuple[bool, int]:
         given = with_defaults(about.get("algo", ""), {k: about.get(k, {}) for k in ("algorithm", "run")})
         if given != job.config() or about.get("env") != job.env:
             raise InvalidArgument(f"{directory} holds a run with other settings: take another --out")
-        run, complaints = resume(directory)
+        run, complaints = resume_run(directory)
         for complaint in complaints:
             print(f"note: {complaint}", flush=True)
     else:

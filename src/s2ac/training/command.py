@@ -15,7 +15,7 @@ from s2ac.envs.multigoal import THREE_GOALS
 from s2ac.presets import fields_of
 from s2ac.report.text import printable
 from s2ac.training.config import RunConfig
-from s2ac.training.trainer import open_run, resume, start, train
+from s2ac.training.trainer import open_run, resume_run, start, train
 
 
 def parse_train(arguments: list[str], env: str, algo: str, preset: str, resume: str | None) -> Callable[[], None]:
@@ -75,7 +75,7 @@ def _start(command: Any) -> None:
 
 
 def _resume(directory: Path, steps: float | None) -> None:
-    run, complaints = resume(directory, steps)
+    run, complaints = resume_run(directory, steps)
     for complaint in complaints:
         print(f"note: {complaint}", flush=True)
     print(f"resumed at step {run.env_step} of {int(run.config.steps)}", flush=True)

@@ -88,7 +88,7 @@ def _run_of(directory: Path, make_env: MakeEnv | None = None) -> Run:
     return Run(directory, about["env"], about["algo"], algorithm_config, config, make_env)
 
 
-def resume(directory: Path, steps: float | None = None) -> tuple[Run, list[str]]:
+def resume_run(directory: Path, steps: float | None = None) -> tuple[Run, list[str]]:
     """A run to go on with, and what there is to say about it: at its newest good checkpoint, or at its beginning if it ended before
     the first one was written. With `steps` it goes on to so many in all."""
     if checkpoint.has_any(directory):

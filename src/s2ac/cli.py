@@ -3,6 +3,7 @@
 import argparse
 import os
 import sys
+from contextlib import suppress
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -290,8 +291,10 @@ def main(arguments: list[str] | None = None) -> int:
     """Run a command; mistakes of the user's end in one line and an exit code, not in a traceback."""
     # The number of threads decides how sums are split, and so their last bits: fix it before JAX looks.
     os.environ.setdefault("NPROC", str(os.cpu_count() or 1))
-    if "" not in sys.path:  # for `train MODULE:ENV` with a file of the user's here; last, so that it hides no package
-        sys.path.append("")
+    with suppress(FileNotFoundError):  # of a directory that is gone
+        sys.path.append(
+            os.getcwd()
+        )  # for `train MODULE:ENV` with a file of the user's here; last, so that it hides no package
     from s2ac.checks import S2acError
 
     try:

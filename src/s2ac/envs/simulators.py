@@ -96,18 +96,16 @@ class Simulators:
             self._reset(k)
 
     def _flatten(self, observation: Any, k: int) -> np.ndarray:
-        kind, space = self.box_types[k], self.envs[k].observation_space
+        kind = self.box_types[k]
         try:
             if kind is not None:
                 flat = np.asarray(observation, dtype=kind).ravel()
             else:
-                flat = np.asarray(spaces.flatten(space, observation))
+                flat = np.asarray(spaces.flatten(self.envs[k].observation_space, observation))
         except (TypeError, ValueError, LookupError, AttributeError) as error:
-            raise BadEnvironment(f"{self._where(k)}: an observation is not of {one_line(space)} ({error})") from error
+            raise self._misfit(k, str(error)) from error
         if flat.size != self.size:
-            raise BadEnvironment(
-                f"{self._where(k)}: an observation of {flat.size} numbers, where {one_line(space)} has {self.size}"
-            )
+            raise self._misfit(k, f"{flat.size} numbers, not {self.size}")
         if flat.size and not np.abs(flat).max() <= self.job.max_value:  # nan is not
             self._complain("observation", flat, k)
         return flat
@@ -121,6 +119,10 @@ class Simulators:
         raise Diverged(
             f"{self._where(k)}: {where} = {values.flat[bad]}{why}; last action = {last}; the last checkpoint is good"
         )
+
+    def _misfit(self, k: int, why: str) -> BadEnvironment:
+        space = one_line(self.envs[k].observation_space)
+        return BadEnvironment(f"{self._where(k)}: an observation is not of {space} ({why})")
 
     def _where(self, k: int) -> str:
         place = self.places[k]

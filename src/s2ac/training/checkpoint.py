@@ -183,8 +183,13 @@ def saved_rows(run: Path) -> int:
     return max((_rows(path)[1] for path in (run / "replay").glob("rows_*.safetensors")), default=0)
 
 
+def _found(checkpoints: Path) -> list[Path]:
+    """Whole checkpoints, oldest first; not those that are being written or removed."""
+    return sorted(path for path in checkpoints.glob("step_*") if _STEP.fullmatch(path.name))
+
+
 def _tidy(checkpoints: Path, replay: Path) -> None:
-    kept = sorted(path for path in checkpoints.glob("step_*") if _STEP.fullmatch(path.name))
+    kept = _found(checkpoints)
     for old in kept[:-KEEP]:
         trash = old.with_name(f"{old.name}.tmp-trash")
         old.rename(trash)
@@ -246,13 +251,9 @@ def drop_rows_after(run: Path, added: int) -> None:
             path.rename(aside / path.name)
 
 
-def _found(run: Path) -> list[Path]:
-    return sorted(path for path in (run / "checkpoints").glob("step_*") if _STEP.fullmatch(path.name))
-
-
 def has_any(run: Path) -> bool:
     """Whether a checkpoint was ever written, good or not."""
-    return bool(_found(run))
+    return bool(_found(run / "checkpoints"))
 
 
 def load_latest(
@@ -260,7 +261,7 @@ def load_latest(
 ) -> tuple[dict[str, Any], dict[str, np.ndarray], list[tuple[int, dict[str, np.ndarray]]], list[str]]:
     """The newest checkpoint that verifies, and the complaints about newer ones; damaged ones are left where they are."""
     complaints: list[str] = []
-    for directory in reversed(_found(run)):
+    for directory in reversed(_found(run / "checkpoints")):
         try:
             return *load_checkpoint(directory), complaints
         except DamagedCheckpoint as error:

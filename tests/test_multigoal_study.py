@@ -77,6 +77,12 @@ def test_claims_are_decided_both_ways():
     assert verdicts(made_up(single_mode=("SAC", "SAC-NF", "S²AC(φ,θ)")))[4] == "does not hold"
     assert verdicts(made_up(single_mode=()))[4] == "does not hold"  # SAC keeps all goals at small α too
     assert verdicts(made_up(amortized_loss=0.2))[10] == "does not hold"
+    far = {"S²AC(φ,θ)": 5.0, "S²AC(φ)": 1.0, "S²AC(φ), L = 3": 9.0}  # with as many steps as it likes S²AC(φ) is nearer
+    nearer = [
+        {**r, "sample": {**r["sample"], "gap": far[r["system"]] + 0.01 * r["seed"]}} if r.get("system") in far else r
+        for r in made_up()
+    ]
+    assert verdicts(nearer)[11] == "does not hold"
     turned = [{**r, "alpha": dict(zip(ALPHAS, reversed(ALPHAS), strict=True))[r["alpha"]]} for r in made_up()]
     assert verdicts(turned)[6] == verdicts(turned)[7] == "does not hold"
 

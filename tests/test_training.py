@@ -306,6 +306,8 @@ def test_a_run_that_ended_before_its_first_checkpoint_is_resumed_from_its_beginn
     assert main(train_arguments("sac", run)) == 0
     whole = digest(run)
     shutil.rmtree(run / "checkpoints")
+    for rows in (run / "replay").glob("rows_*.safetensors"):
+        rows.write_bytes(b"of a crash in the middle of the first checkpoint")
     assert main(["evaluate", str(run)]) == 4
     assert main(["train", "--resume", str(run)]) == 0
     assert "there is no checkpoint yet: it begins anew" in capsys.readouterr().out

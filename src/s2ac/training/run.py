@@ -80,7 +80,7 @@ class Run:
         self.records: Records | None = None
         self.differs = ""  # why training on from a checkpoint is not what it would have been without a stop
         self._ready = False  # whether a chunk has begun, so that the replay is known to be filled
-        self._claimed_rows: int | None = None  # of a restored run, until its files are cut back to the checkpoint
+        self._claimed_rows: int | None = 0  # of the checkpoint it begins at, until its files are cut back to it
         self.aim(config.steps)
 
     def aim(self, steps: float) -> None:
@@ -98,10 +98,6 @@ class Run:
         if self._claimed_rows is not None:
             checkpoint.drop_rows_after(self.directory, self._claimed_rows)
             self._claimed_rows = None
-
-    def start_over(self) -> None:
-        """Begin where there is no checkpoint; what a crash left is dropped by whoever trains."""
-        self.records, self._claimed_rows = Records(self.directory / "metrics.jsonl", 0), 0
 
     def play(self, rules: tuple[str, ...], episodes: int) -> dict[str, Episodes]:
         """Evaluation episodes of every seed by every rule."""

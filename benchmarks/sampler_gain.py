@@ -3,7 +3,7 @@
     python benchmarks/sampler_gain.py RUN --states 256 --episodes 40
     python benchmarks/sampler_gain.py RUN --step-size 0.01 0.1 0.3 --bandwidth-factor 0.25 4
 
-RUN is a directory of `s2ac train ENV --algo s2ac` or `sac` on a Gymnasium environment; for SAC the sampler of the MuJoCo preset is put on top of its policy. Particles are moved from the
+RUN is a directory of `s2ac train ENV --algo s2ac` or `sac` on a Gymnasium environment; for SAC the sampler of the MuJoCo preset `ten-particles` is put on top of its policy. Particles are moved from the
 start's draws by one critic alone, and by the minimum of both as in training, and every critic says by how much they are better than the start. A gain
 by the climbed critic that the other one does not see is an error of the critic, and not of the policy. It enters each target, once a step.
 
@@ -35,7 +35,7 @@ def sampler_config(config):
     """The agent's own sampler, or the preset's on top of SAC."""
     if not isinstance(config, S2acConfig):
         known = {field.name: getattr(config, field.name) for field in fields(config)}
-        preset = fields_of("default", "algorithm", S2acConfig(), "Hopper-v5")
+        preset = fields_of("ten-particles", "algorithm", S2acConfig(), "Hopper-v5")
         config = S2acConfig(**{**preset, **known})
     return config
 

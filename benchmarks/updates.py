@@ -21,6 +21,7 @@ import jax.numpy as jnp
 from s2ac import replay as buffer
 from s2ac.algorithms import ALGORITHMS
 from s2ac.envs.multigoal import make_multigoal
+from s2ac.presets import PRESETS
 from s2ac.resolve import make_configs
 from s2ac.samplers.base import UNROLL
 from s2ac.training.device import DeviceLoop, LoopConfig
@@ -57,9 +58,10 @@ def random_rows(spec, shape):
     )
 
 
-def config_of(name, env):
-    """An algorithm's settings: its own defaults, or those of an environment's preset."""
-    return make_configs(env, name, "default", {})[0] if env else ALGORITHMS[name].config
+def config_of(name, setting):
+    """An algorithm's settings: its own defaults, or with an environment and a preset those."""
+    env, preset = setting
+    return make_configs(env, name, preset, {})[0] if env else ALGORITHMS[name].config
 
 
 def updates_per_call(name):
@@ -68,9 +70,9 @@ def updates_per_call(name):
     return config.num_epochs * config.num_minibatches if name == "ppo" else 1
 
 
-def compiled_update(name, spec, batch, env, seeds=None):
+def compiled_update(name, spec, batch, setting, seeds=None):
     """A compiled update, its arguments, its compile time and the operations that XLA counts in it."""
-    algorithm = ALGORITHMS[name].make(spec, config_of(name, env))
+    algorithm = ALGORITHMS[name].make(spec, config_of(name, setting))
     key = jax.random.key(0)
     shape = (batch * ALGORITHMS[name].config.num_minibatches, 1) if name == "ppo" else (batch,)
     rows = random_rows(spec, shape if seeds is None else (seeds, *shape))
@@ -86,10 +88,10 @@ def compiled_update(name, spec, batch, env, seeds=None):
     return compiled, (keys, state, rows), seconds, operations
 
 
-def scanned_updates(name, spec, batch, env, seeds, length):
+def scanned_updates(name, spec, batch, setting, seeds, length):
     """A compiled loop of `length` updates of `seeds` seeds, each with batches from its own replay, and its arguments."""
     known = {"num_particles": 10, "num_steps": 3} if name == "s2ac" else {}
-    algorithm = ALGORITHMS[name].make(spec, replace(config_of(name, env), **known))
+    algorithm = ALGORITHMS[name].make(spec, replace(config_of(name, setting), **known))
 
     def many(key, state, replay):
         def one(carry, key):
@@ -115,11 +117,11 @@ def milliseconds(entries, repeats):
     return {name: statistics.median(values[1:]) for name, values in times.items()}
 
 
-def task_table(task, batch, env, repeats, rate):
+def task_table(task, batch, setting, repeats, rate):
     """Every algorithm at one task's dimensions."""
     size, actions = TASKS[task]
     spec = EnvSpec(size, (-1.0,) * actions, (1.0,) * actions)
-    made = {name: compiled_update(name, spec, batch, env) for name in ALGORITHMS}
+    made = {name: compiled_update(name, spec, batch, setting) for name in ALGORITHMS}
     times = milliseconds({name: entry[:2] for name, entry in made.items()}, repeats)
     print(
         f"\n{task} ({size}, {actions}); ppo: per minibatch update of {batch} rows, of {updates_per_call('ppo')} in a call\n"
@@ -133,18 +135,18 @@ def task_table(task, batch, env, repeats, rate):
         print(f"{name:16s}{each:9.2f}{each / times['sac']:8.2f}{counted}{seconds:11.1f}")
 
 
-def seeds_table(task, batch, env, repeats):
+def seeds_table(task, batch, setting, repeats):
     """Five seeds in one call against one."""
     print(f"\nfive seeds in one call against one, {task}")
     size, actions = TASKS[task]
     spec = EnvSpec(size, (-1.0,) * actions, (1.0,) * actions)
     for name in ("sac", "s2ac"):
-        entries = {seeds: compiled_update(name, spec, batch, env, seeds)[:2] for seeds in (1, 5)}
+        entries = {seeds: compiled_update(name, spec, batch, setting, seeds)[:2] for seeds in (1, 5)}
         times = milliseconds(entries, repeats)
         print(f"{name:16s}{times[1]:9.2f} ms, {times[5]:9.2f} ms: {times[5] / times[1]:.2f} times")
 
 
-def scan_table(batch, env, repeats, length):
+def scan_table(batch, setting, repeats, length):
     """Updates inside one compiled loop, for one seed and for eight."""
     size, actions = TASKS["HalfCheetah"]
     spec = EnvSpec(size, (-1.0,) * actions, (1.0,) * actions)
@@ -153,7 +155,9 @@ def scan_table(batch, env, repeats, length):
         f"batch {batch}, s2ac with 10 particles and 3 steps\n{'':16s}{'seeds':>6s}{'ms':>9s}{'× SAC':>8s}{'ms per seed':>13s}"
     )
     cases = [(name, seeds) for seeds in (1, 8) for name in ("sac", "s2ac")]
-    times = milliseconds({case: scanned_updates(case[0], spec, batch, env, case[1], length) for case in cases}, repeats)
+    times = milliseconds(
+        {case: scanned_updates(case[0], spec, batch, setting, case[1], length) for case in cases}, repeats
+    )
     for name, seeds in cases:
         each = times[name, seeds] / length
         print(f"{name:16s}{seeds:6d}{each:9.3f}{times[name, seeds] / times['sac', seeds]:8.2f}{each / seeds:13.4f}")
@@ -190,10 +194,12 @@ def main():
     parser.add_argument(
         "--length", type=int, default=200, help="updates, or rounds, in one call of the parts scan and loop"
     )
-    parser.add_argument("--preset-of", default="", help="an environment: take the settings of its default preset")
+    parser.add_argument("--preset-of", default="", help="an environment: take the settings of its preset")
+    parser.add_argument("--preset", choices=PRESETS, default="default", help="which of its presets")
     parser.add_argument("--tasks", nargs="+", choices=TASKS, default=list(TASKS))
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS))
     options = parser.parse_args()
+    setting = options.preset_of, options.preset
     try:
         device = jax.devices(options.device)[0]
     except RuntimeError:
@@ -205,11 +211,11 @@ def main():
         )
         if "tasks" in options.parts:
             for task in options.tasks:
-                task_table(task, options.batch, options.preset_of, options.repeats, rate)
+                task_table(task, options.batch, setting, options.repeats, rate)
         if "seeds" in options.parts:
-            seeds_table(options.tasks[0], options.batch, options.preset_of, options.repeats)
+            seeds_table(options.tasks[0], options.batch, setting, options.repeats)
         if "scan" in options.parts:
-            scan_table(options.batch, options.preset_of, options.repeats, options.length)
+            scan_table(options.batch, setting, options.repeats, options.length)
         if "loop" in options.parts:
             loop_table(options.repeats, options.length)
 

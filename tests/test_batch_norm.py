@@ -17,9 +17,9 @@ CONFIG = SacConfig(hidden=(16, 8), batch_norm=True, learn_alpha=True)
 SHARED = {name: getattr(CONFIG, name) for name in ("hidden", "batch_norm", "learn_alpha", "min_std", "max_std")}
 
 
-def some_critic(seed=0):
+def some_critic(seed=0, action_layer=1):
     """One whose scales and shifts are not those of the start."""
-    critic = init_normalised(jax.random.key(seed), 3, 2, (16, 8))
+    critic = init_normalised(jax.random.key(seed), 3, 2, (16, 8), action_layer)
     keys = iter(jax.random.split(jax.random.key(seed + 1), 2 * len(critic.norms)))
     draw = lambda like: jax.random.uniform(next(keys), like.shape, minval=0.5, maxval=1.5)  # noqa: E731
     return critic._replace(norms=tuple(n._replace(scale=draw(n.scale), shift=draw(n.shift) - 1) for n in critic.norms))
@@ -29,28 +29,39 @@ def inputs_of(num=40, seed=3):
     return 2 + 3 * jax.random.normal(jax.random.key(seed), (num, 5))
 
 
-def test_values_of_a_batch_by_hand():
-    critic, inputs = some_critic(), np.asarray(inputs_of(), np.float64)
-    hidden = inputs
+def values_of(critic, inputs, activation=jax.nn.relu, action_layer=1):
+    return batch_values(critic, inputs[:, :3], inputs[:, 3:], activation, action_layer)
+
+
+LAYERS = pytest.mark.parametrize("action_layer", [1, 2], ids=["first", "late"])
+
+
+@LAYERS
+def test_values_of_a_batch_by_hand(action_layer):
+    critic, inputs = some_critic(action_layer=action_layer), np.asarray(inputs_of(), np.float64)
+    hidden = inputs[:, :3]
     for index, (norm, layer) in enumerate(zip(critic.norms, critic.layers, strict=True)):
         hidden = np.maximum(hidden, 0) if index else hidden
+        hidden = np.c_[hidden, inputs[:, 3:]] if index == action_layer - 1 else hidden
         deviation = np.sqrt(((hidden - hidden.mean(0)) ** 2).mean(0) + EPSILON)
         hidden = (hidden - hidden.mean(0)) / deviation * np.asarray(norm.scale) + np.asarray(norm.shift)
         hidden = hidden @ np.asarray(layer.weight, np.float64) + np.asarray(layer.bias, np.float64)
-    values, _ = batch_values(critic, inputs_of(), jax.nn.relu)
+    values, _ = values_of(critic, inputs_of(), action_layer=action_layer)
     np.testing.assert_allclose(values, hidden[:, 0], atol=2e-5)
 
 
+def folded_values(critic, inputs, acts=RELU, action_layer=1):
+    folded = fold(critic, 2, action_layer)
+    return jax.vmap(lambda x: critic_value(folded, observe(folded, x[:3], acts), x[3:], acts))(inputs)
+
+
+@LAYERS
 @pytest.mark.parametrize("activation", ["relu", "silu"])
-def test_folded_with_the_batchs_statistics_it_is_the_same_function(activation):
+def test_folded_with_the_batchs_statistics_it_is_the_same_function(activation, action_layer):
     """And with other statistics it is not."""
-    critic, inputs, acts = some_critic(), inputs_of(), critic_activations(activation, None)
-
-    def plain(one):
-        folded = fold(one, 3)
-        return jax.vmap(lambda x: critic_value(folded, observe(folded, x[:3]), x[3:], acts))(inputs)
-
-    values, seen = batch_values(critic, inputs, acts[1])
+    critic, inputs, acts = some_critic(action_layer=action_layer), inputs_of(), critic_activations(activation, None)
+    plain = lambda one: folded_values(one, inputs, acts, action_layer)  # noqa: E731
+    values, seen = values_of(critic, inputs, acts[1], action_layer)
     np.testing.assert_allclose(plain(seen), values, atol=2e-5)
     assert np.abs(plain(critic) - values).max() > 0.1
 
@@ -62,10 +73,9 @@ def test_the_gradient_goes_through_the_statistics():
     critic = critic._replace(layers=(wide, *critic.layers[1:]))
 
     def loss(one, held=None):
-        values, _ = batch_values(one, inputs, jax.nn.relu)
+        values, _ = values_of(one, inputs)
         if held is not None:
-            folded = fold(one._replace(norms=held.norms), 3)
-            values = jax.vmap(lambda x: critic_value(folded, observe(folded, x[:3]), x[3:], RELU))(inputs)
+            values = folded_values(one._replace(norms=held.norms), inputs)
         return jnp.mean((values - inputs[:, 0]) ** 2)
 
     def along(gradient):
@@ -74,7 +84,7 @@ def test_the_gradient_goes_through_the_statistics():
 
     @jax.jit
     def both(critic):
-        _, seen = batch_values(critic, inputs, jax.nn.relu)
+        _, seen = values_of(critic, inputs)
         return jax.grad(loss)(critic), jax.grad(loss)(critic, jax.lax.stop_gradient(seen))
 
     free, held = both(critic)
@@ -85,7 +95,7 @@ def test_the_gradient_goes_through_the_statistics():
 
 def test_running_averages_move_by_the_rate_and_nothing_else_does():
     critic = some_critic()
-    _, seen = batch_values(critic, inputs_of(), jax.nn.relu)
+    _, seen = values_of(critic, inputs_of())
     moved = average(critic, seen)
     for new, old, now in zip(moved.norms, critic.norms, seen.norms, strict=True):
         np.testing.assert_allclose(new.mean, RATE * now.mean + (1 - RATE) * old.mean, rtol=1e-5)
@@ -101,7 +111,7 @@ def test_the_judge_of_the_policys_actions_sees_them_as_the_loss_does():
     assert target == ()
     actions = make_batch(seed=7).action
     joined = np.concatenate([np.c_[batch.observation, batch.action], np.c_[batch.next_observation, actions]])
-    values, _ = jax.jit(jax.vmap(lambda one: batch_values(one, joined, jax.nn.relu)))(critic)
+    values, _ = jax.jit(jax.vmap(lambda one: values_of(one, joined)))(critic)
     judge = jax.jit(critics.judge)(critic, target, batch, actions)
     found = jax.jit(jax.vmap(lambda o, a: min_value(judge, o, RELU)(a)))(batch.next_observation, actions)
     np.testing.assert_allclose(found, values[:, 32:].min(axis=0), atol=2e-5)
@@ -133,10 +143,10 @@ def test_an_update_by_hand():
         now = jnp.concatenate([batch.observation, batch.action], axis=1)
         then = jnp.concatenate([batch.next_observation, drawn.action[:, 0]], axis=1)
         joined = jnp.concatenate([now, then])
-        predicted, seen = jax.vmap(lambda one: batch_values(one, joined, jax.nn.relu))(before.critic)
+        predicted, seen = jax.vmap(lambda one: values_of(one, joined))(before.critic)
 
         def loss_by(critic):
-            judge = jax.vmap(lambda one: fold(one, 3))(critic)
+            judge = jax.vmap(lambda one: fold(one, 2))(critic)
             worth = lambda o, actions: jax.vmap(min_value(judge, o, RELU))(actions)  # noqa: E731
             values = jax.vmap(worth)(batch.next_observation, drawn.action) - alpha * drawn.log_prob
             y = batch.reward + config.discount * (1 - batch.terminated) * values.mean(axis=1)

@@ -31,6 +31,7 @@ BAD = {
     "max_std": [0.0, 1e-9],
     "num_particles": [0],
     "num_steps": [-1],
+    "num_climbed": [0, -1, 1.5, 3],
     "step_size": [0.0],
     "bandwidth": [-1.0],
     "bandwidth_factor": [0.0],
@@ -107,23 +108,33 @@ def test_a_preset_gives_each_algorithm_its_own_fields():
     assert "alpha" not in given("sql", "multigoal")
     assert given("s2ac-phi", "Ant-v5") | {"num_steps": 20, "learn_alpha": False} == given("s2ac-phi", "Ant-v5")
     assert given("s2ac", "Ant-v5")["learn_alpha"]
-    assert "num_steps" not in given("s2ac", "Ant-v5")
+    assert given("s2ac", "Ant-v5")["num_steps"] == 1
     assert given("s2ac", "Ant-v5")["start_alpha"] == 0.0
     assert "start_alpha" not in given("s2ac-phi", "Ant-v5")
 
 
-def test_target_networks_are_a_preset_of_the_mujoco_tasks():
+CHEAP = {"late_action", "num_climbed", "num_particles", "num_steps"}
+
+
+def test_target_networks_and_ten_particles_are_presets_of_the_mujoco_tasks():
     def given(preset: str, algo: str, env: str) -> dict:
-        return fields_of(preset, "algorithm", ALGORITHMS[algo].config, env)
+        config = ALGORITHMS[algo].config
+        return vars(replace(config, **fields_of(preset, "algorithm", config, env)))
+
+    def changed(preset: str, algo: str) -> set[str]:
+        other = given(preset, algo, "Hopper-v5")
+        return {name for name, value in given("default", algo, "Hopper-v5").items() if other[name] != value}
 
     for algo in ("sac", "sac-nf", "s2ac"):
         assert given("default", algo, "Hopper-v5")["batch_norm"]
-        other = given("target-networks", algo, "Hopper-v5")
-        changed = {name for name, value in given("default", algo, "Hopper-v5").items() if other[name] != value}
-        assert changed == {"batch_norm", "adam_b1"} | ({"step_size"} if algo == "s2ac" else set())
-        assert other["adam_b1"] == ALGORITHMS[algo].config.adam_b1
+        own = {"step_size"} | CHEAP if algo == "s2ac" else set()
+        assert changed("target-networks", algo) == {"batch_norm", "adam_b1"} | own
+        assert given("target-networks", algo, "Hopper-v5")["adam_b1"] == ALGORITHMS[algo].config.adam_b1
+        assert changed("ten-particles", algo) == (CHEAP if algo == "s2ac" else set())
+    paper = given("ten-particles", "s2ac", "Hopper-v5")
+    assert [paper[name] for name in sorted(CHEAP)] == [False, None, 10, 3]
     for algo, env in (("sql", "Hopper-v5"), ("ddpg", "Hopper-v5"), ("ppo", "Hopper-v5"), ("s2ac", "multigoal")):
-        assert given("default", algo, env) == given("target-networks", algo, env)
+        assert given("default", algo, env) == given("target-networks", algo, env) == given("ten-particles", algo, env)
 
 
 def test_a_run_that_was_written_before_a_field_existed_is_still_the_same_run():

@@ -185,7 +185,7 @@ def test_critics_of_two_kinds_are_not_compared(tmp_path):
     assert len(merge([(tmp_path / "a", made_up("ppo")), (tmp_path / "b", normalised)])) == 2  # PPO has neither
 
 
-@pytest.mark.parametrize("preset", ["default", "target-networks"])
+@pytest.mark.parametrize("preset", ["default", "ten-particles", "target-networks"])
 def test_the_shipped_records_are_of_the_settings_that_the_study_has_now(preset):
     directory = Path(__file__).parents[1] / "results" / ("mujoco" if preset == "default" else f"mujoco-{preset}")
     scale, records = SCALES["short"], list((directory / "records").glob("*.json"))

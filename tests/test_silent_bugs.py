@@ -26,6 +26,7 @@ from s2ac.algorithms.sql import SqlConfig, make_sql
 from s2ac.envs.base import JaxEnv, TimeStep
 from s2ac.envs.gymnasium import HostEnvs
 from s2ac.networks import critic_activations, init_critic, mlp, soft_update
+from s2ac.samplers.base import random_signs
 from s2ac.studies import mujoco_figures
 from s2ac.studies.mujoco_claims import cells
 from s2ac.studies.mujoco_figures import smoothed
@@ -200,10 +201,12 @@ def recorded(used, name, draw):
 def used(monkeypatch):
     """(what is drawn, key) of every draw, also of compiled ones."""
     used = []
-    draws = ("normal", "uniform", "randint", "categorical", "rademacher", "truncated_normal", "permutation")
+    draws = ("normal", "uniform", "randint", "categorical", "bits", "truncated_normal", "permutation")
     for name in draws:
         monkeypatch.setattr(jax.random, name, recorded(used, name, getattr(jax.random, name)))
-    return used
+    random_signs.clear_cache()  # traced without the record, and after the test with it
+    yield used
+    random_signs.clear_cache()
 
 
 @pytest.mark.parametrize("make", [

@@ -10,7 +10,7 @@ from jax.test_util import check_grads
 from s2ac.distributions import Gaussian
 from s2ac.samplers import FORMS, TracerState, make_svgd, run
 from s2ac.samplers import interaction as interaction_module
-from s2ac.samplers.base import score
+from s2ac.samplers.base import random_signs, score
 from s2ac.samplers.interaction import _expanded, interaction
 from s2ac.samplers.kernel import learned, mean, median, squared_distances
 from s2ac.samplers.svgd import everywhere_norm
@@ -258,6 +258,18 @@ def test_step_bound_is_kept_and_counted(x64, form):
     _, free_info = run(make_svgd(0.5, mean(), form, num_references=references), jax.random.key(0), state, gaussian(), 2)
     assert (free_info.step_size == 0.5).all()
     assert (free_info.guarded == 0).all()
+
+
+def test_random_signs_are_even_and_independent():
+    """Means, and means of products of any two of 40 signs, which take more than one random word."""
+    drawn = np.asarray(
+        jax.vmap(lambda key: random_signs(key, (8, 5), jnp.float32))(jax.random.split(jax.random.key(0), 4000))
+    )
+    assert (drawn.shape, drawn.dtype) == ((4000, 8, 5), np.float32)
+    assert set(np.unique(drawn)) == {-1, 1}
+    flat = drawn.reshape(4000, 40)
+    assert np.abs(flat.mean(axis=0)).max() < 5 / 4000**0.5
+    assert np.abs(flat.T @ flat / 4000 - np.eye(40)).max() < 5 / 4000**0.5
 
 
 def test_hutchinson_is_unbiased(x64):

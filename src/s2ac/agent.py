@@ -84,7 +84,7 @@ class Agent:
         algo: s2ac, s2ac-phi, s2ac-amortized, sac, sac-nf, sql, ddpg or ppo.
         seeds: how many to train, in one compiled call.
         directory: where the run is written once `learn` is called. Default: runs/ENV-ALGO, with a number if taken.
-        preset: named settings to start from: default, target-networks, paper, paper-mujoco or demo.
+        preset: named settings to start from: default, ten-particles, target-networks, paper, paper-mujoco or demo.
         **fields: any field of the run (`RunConfig`) or of the algorithm (such as `S2acConfig`).
     """
 

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from s2ac.networks import Critic, Layer, init_mlp
+from s2ac.networks import Critic, Layer, init_layers, joined_sizes, split_critic
 from s2ac.types import Array, Key
 
 EPSILON = 1e-3  # as in CrossQ
@@ -33,17 +33,19 @@ class Norm(NamedTuple):
 
 
 class NormalisedCritic(NamedTuple):
-    """Q(s, a) with normalised layers, the first one on the joined input."""
+    """Q(s, a) with normalised layers; in one of them the action joins the observation."""
 
     norms: tuple[Norm, ...]
     layers: tuple[Layer, ...]
 
 
-def init_normalised(key: Key, observation_size: int, action_size: int, hidden: Sequence[int]) -> NormalisedCritic:
+def init_normalised(
+    key: Key, observation_size: int, action_size: int, hidden: Sequence[int], action_layer: int = 1
+) -> NormalisedCritic:
     """As a plain critic, with norms that change nothing yet."""
-    sizes = (observation_size + action_size, *hidden, 1)
-    norms = tuple(Norm(jnp.ones(n), jnp.zeros(n), jnp.zeros(n), jnp.ones(n)) for n in sizes[:-1])
-    return NormalisedCritic(norms, init_mlp(key, sizes))
+    sizes = joined_sizes(observation_size, action_size, hidden, action_layer)
+    norms = tuple(Norm(jnp.ones(n), jnp.zeros(n), jnp.zeros(n), jnp.ones(n)) for n, _ in sizes)
+    return NormalisedCritic(norms, init_layers(key, sizes))
 
 
 def _normalised_layer(norm: Norm, layer: Layer, value: Array) -> Array:
@@ -53,27 +55,30 @@ def _normalised_layer(norm: Norm, layer: Layer, value: Array) -> Array:
 
 
 def batch_values(
-    critic: NormalisedCritic, inputs: Array, activation: Callable[[Array], Array]
+    critic: NormalisedCritic,
+    observations: Array,
+    actions: Array,
+    activation: Callable[[Array], Array],
+    action_layer: int = 1,
 ) -> tuple[Array, NormalisedCritic]:
-    """Q `[N]` of a batch of joined inputs `[N, I]`, normalised by itself; and the critic with the batch's statistics as its own."""
-    norms, hidden = [], inputs
+    """Q `[N]` of a batch of observations and actions, normalised by itself; and the critic with the batch's statistics as its own."""
+    norms, hidden = [], observations
     for index, (norm, layer) in enumerate(zip(critic.norms, critic.layers, strict=True)):
         hidden = hidden if index == 0 else activation(hidden)
+        hidden = jnp.concatenate([hidden, actions], axis=1) if index == action_layer - 1 else hidden
         norms.append(norm._replace(mean=jnp.mean(hidden, axis=0), variance=jnp.var(hidden, axis=0)))
         hidden = jax.vmap(_normalised_layer, (None, None, 0))(norms[-1], layer, hidden)
     return hidden[:, 0], critic._replace(norms=tuple(norms))
 
 
-def fold(critic: NormalisedCritic, observation_size: int) -> Critic:
+def fold(critic: NormalisedCritic, action_size: int, action_layer: int = 1) -> Critic:
     """The plain critic that it is with its statistics held."""
 
     def affine(norm: Norm, layer: Layer) -> Layer:
         gain = norm.scale / jnp.sqrt(norm.variance + EPSILON)
         return Layer(gain[:, None] * layer.weight, layer.bias + (norm.shift - norm.mean * gain) @ layer.weight)
 
-    first, *rest = (affine(norm, layer) for norm, layer in zip(critic.norms, critic.layers, strict=True))
-    observation, action = jnp.split(first.weight, [observation_size])
-    return Critic(Layer(observation, first.bias), action, tuple(rest))
+    return split_critic(tuple(map(affine, critic.norms, critic.layers)), action_size, action_layer)
 
 
 def average(critic: NormalisedCritic, seen: NormalisedCritic) -> NormalisedCritic:

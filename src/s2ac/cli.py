@@ -67,8 +67,8 @@ class Reproduce:
     version: Literal[4, 5] = 5
     """mujoco: of the environments, -v4 or -v5."""
 
-    preset: Literal["default", "target-networks"] = "default"
-    """mujoco: critics with batch normalisation, as `s2ac train` has them there, or with target networks, as the paper has them."""
+    preset: Literal["default", "ten-particles", "target-networks"] = "default"
+    """mujoco: as `s2ac train` has it there; with S²AC's particles and steps as in the paper; and with the critics as in the paper too."""
 
     def _check(self) -> None:
         """Refuse what the study would not heed."""

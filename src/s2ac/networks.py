@@ -4,6 +4,7 @@ Weights start uniform in ±1/√fan-in. Everything is for one example; `vmap` gi
 """
 
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 import jax
@@ -47,8 +48,13 @@ def init_layer(key: Key, size_in: int, size_out: int) -> Layer:
 
 def init_mlp(key: Key, sizes: Sequence[int]) -> tuple[Layer, ...]:
     """Layers for `sizes` = input, hidden…, output."""
-    keys = jax.random.split(key, len(sizes) - 1)
-    return tuple(init_layer(k, i, o) for k, i, o in zip(keys, sizes[:-1], sizes[1:], strict=True))
+    return init_layers(key, list(pairwise(sizes)))
+
+
+def init_layers(key: Key, sizes: Sequence[tuple[int, int]]) -> tuple[Layer, ...]:
+    """Layers of these inputs and outputs."""
+    keys = jax.random.split(key, len(sizes))
+    return tuple(init_layer(k, *size) for k, size in zip(keys, sizes, strict=True))
 
 
 def mlp(layers: Sequence[Layer], value: Array, activation: str) -> Array:
@@ -59,48 +65,71 @@ def mlp(layers: Sequence[Layer], value: Array, activation: str) -> Array:
 
 
 class Critic(NamedTuple):
-    """Q(s, a), its first layer split into the observation's and the action's share.
+    """Q(s, a): layers of the observation alone, then one that it shares with the action, then the rest.
 
-    The observation's share is the same for all particles and sampler steps of a state, so it is computed
+    What the observation gives is the same for all particles and sampler steps of a state, so it is computed
     once (`observe`) and used many times (`critic_value`).
     """
 
-    observation: Layer  # [O, H]
-    action: Array  # [D, H]
+    observation: Layer  # [H, J], its share of the layer that the action joins
+    action: Array  # [D, J], the action's
     rest: tuple[Layer, ...]
+    trunk: tuple[Layer, ...] = ()  # before it
+
+
+def joined_sizes(
+    observation_size: int, action_size: int, hidden: Sequence[int], action_layer: int
+) -> list[tuple[int, int]]:
+    """Inputs and outputs of a critic's layers, where the action joins the observation in the `action_layer`-th, counted from 1."""
+    sizes = enumerate(pairwise([observation_size, *hidden, 1]), 1)
+    return [(i + action_size * (n == action_layer), o) for n, (i, o) in sizes]
 
 
 def init_critic(
-    key: Key, observation_size: int, action_size: int, hidden: Sequence[int], frequency: float | None = None
+    key: Key,
+    observation_size: int,
+    action_size: int,
+    hidden: Sequence[int],
+    frequency: float | None = None,
+    action_layer: int = 1,
 ) -> Critic:
-    """A critic whose first layer is initialised as one layer on the joined input x.
+    """A critic whose joined layer is initialised as one layer on the joined input x.
 
-    With a frequency ω it is sin(wᵀx + b), w ~ N(0, ω² I), b uniform over a turn, and learned: Fourier features. Networks of the usual
+    With a frequency ω the first layer is sin(wᵀx + b), w ~ N(0, ω² I), b uniform over a turn, and learned: Fourier features. Networks of the usual
     activations learn low frequencies first, and edges, such as a goal's, hardly at all.
     """
-    sizes = (observation_size + action_size, *hidden, 1)
+    sizes = joined_sizes(observation_size, action_size, hidden, action_layer)
     if frequency is None:
-        first, *rest = init_mlp(key, sizes)
+        layers = init_layers(key, sizes)
     else:
         key_weight, key_phase, key_rest = jax.random.split(key, 3)
-        weight = frequency * jax.random.normal(key_weight, sizes[:2])
-        first = Layer(weight, jax.random.uniform(key_phase, sizes[1:2], minval=-jnp.pi, maxval=jnp.pi))
-        rest = list(init_mlp(key_rest, sizes[1:]))
-    split = first.weight[:observation_size], first.weight[observation_size:]
-    return Critic(Layer(split[0], first.bias), split[1], tuple(rest))
+        weight = frequency * jax.random.normal(key_weight, sizes[0])
+        first = Layer(weight, jax.random.uniform(key_phase, sizes[0][1:], minval=-jnp.pi, maxval=jnp.pi))
+        layers = (first, *init_layers(key_rest, sizes[1:]))
+    return split_critic(layers, action_size, action_layer)
 
 
-def observe(critic: Critic, observation: Array) -> Array:
-    """The observation's share of the first layer, `[H]`."""
-    return observation @ critic.observation.weight + critic.observation.bias
+def split_critic(layers: Sequence[Layer], action_size: int, action_layer: int) -> Critic:
+    """A critic of whole layers."""
+    joined = layers[action_layer - 1]
+    split = joined.weight[:-action_size], joined.weight[-action_size:]
+    trunk, rest = tuple(layers[: action_layer - 1]), tuple(layers[action_layer:])
+    return Critic(Layer(split[0], joined.bias), split[1], rest, trunk)
+
+
+def observe(critic: Critic, observation: Array, activations: Activations) -> Array:
+    """What the observation gives to the layer that the action joins, `[J]`."""
+    hidden = observation
+    for index, layer in enumerate(critic.trunk):
+        hidden = activations[index > 0](hidden @ layer.weight + layer.bias)
+    return hidden @ critic.observation.weight + critic.observation.bias
 
 
 def critic_value(critic: Critic, observed: Array, action: Array, activations: Activations) -> Array:
-    """Q of one action, a scalar, given `observe(critic, observation)`; its last sum is in float32 at least."""
-    first, other = activations
-    hidden = first(observed + action @ critic.action)
+    """Q of one action, a scalar, given `observe(critic, observation, activations)`; its last sum is in float32 at least."""
+    hidden = activations[len(critic.trunk) > 0](observed + action @ critic.action)
     for layer in critic.rest[:-1]:
-        hidden = other(hidden @ layer.weight + layer.bias)
+        hidden = activations[1](hidden @ layer.weight + layer.bias)
     last = critic.rest[-1]
     wide = jnp.promote_types(hidden.dtype, jnp.float32)
     return jnp.dot(hidden, last.weight[:, 0], preferred_element_type=wide) + last.bias[0].astype(wide)

@@ -14,7 +14,8 @@ from s2ac.types import Array, EnvSpec, Key, Metrics, Transition
 
 def init_critics(key: Key, num: int, spec: EnvSpec, config: OffPolicyConfig) -> Critic:
     """So many critics, leaves `[num, …]`."""
-    one = lambda k: init_critic(k, spec.observation_size, spec.action_size, config.hidden, config.frequency)  # noqa: E731
+    sizes = spec.observation_size, spec.action_size, config.hidden
+    one = lambda k: init_critic(k, *sizes, config.frequency, config.action_layer)  # noqa: E731
     return jax.vmap(one)(jax.random.split(key, num))
 
 
@@ -22,7 +23,7 @@ def min_value(
     critic: Critic, observation: Array, activations: Activations, dtype: Any = jnp.float32
 ) -> Callable[[Array], Array]:
     """Action ↦ min over the critics of Q(observation, action), the observation's share computed once."""
-    observed = jax.vmap(observe, (0, None))(critic, observation)
+    observed = jax.vmap(observe, (0, None, None))(critic, observation, activations)
     critic, observed = jax.tree.map(lambda leaf: leaf.astype(dtype), (critic, observed))
 
     def value(action: Array) -> Array:
@@ -72,7 +73,7 @@ def critic_loss(critic: Critic, batch: Transition, target: Array, activations: A
     """Σ_c mean (Q_c(s, a) − y)²; `target` `[B]` is a constant."""
 
     def values(one: Critic) -> Array:
-        observed = jax.vmap(observe, (None, 0))(one, batch.observation)
+        observed = jax.vmap(observe, (None, 0, None))(one, batch.observation, activations)
         return jax.vmap(critic_value, (None, 0, 0, None))(one, observed, batch.action, activations)
 
     return squared_error(jax.vmap(values)(critic), target)
@@ -113,16 +114,18 @@ def critics_with_targets(num: int, spec: EnvSpec, config: OffPolicyConfig) -> Cr
 
 def critics_with_batch_norm(num: int, spec: EnvSpec, config: OffPolicyConfig) -> Critics:
     """Q̄ is the critic itself, normalised as in its own loss; there is no target."""
-    plain = jax.vmap(lambda critic: fold(critic, spec.observation_size))
+    plain = jax.vmap(lambda critic: fold(critic, spec.action_size, config.action_layer))
 
     def values(critic: Any, batch: Transition, actions: Array) -> tuple[Array, Any]:
         """Q `[C, 2B]` of (s, a), and then of (s', a'), normalised together; and the critic with these statistics."""
-        now = jnp.concatenate([batch.observation, batch.action], axis=1)
-        then = jnp.concatenate([batch.next_observation, actions], axis=1)
-        return jax.vmap(batch_values, (0, None, None))(critic, jnp.concatenate([now, then]), config.activations[1])
+        observed = jnp.concatenate([batch.observation, batch.next_observation])
+        done = jnp.concatenate([batch.action, actions])
+        one = lambda c: batch_values(c, observed, done, config.activations[1], config.action_layer)  # noqa: E731
+        return jax.vmap(one)(critic)
 
     def init(key: Key) -> tuple[Any, Any]:
-        one = lambda k: init_normalised(k, spec.observation_size, spec.action_size, config.hidden)  # noqa: E731
+        sizes = spec.observation_size, spec.action_size, config.hidden
+        one = lambda k: init_normalised(k, *sizes, config.action_layer)  # noqa: E731
         return jax.vmap(one)(jax.random.split(key, num)), ()
 
     def loss(critic: Any, batch: Transition, actions: Array, y: Array) -> tuple[Array, tuple[Metrics, Any]]:

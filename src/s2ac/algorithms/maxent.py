@@ -145,7 +145,8 @@ def make_maxent(spec: EnvSpec, config: MaxEntConfig, actor: Actor, auxiliary: Au
         return actor.sample(key, params, observation, energy_at(critic, observation), alpha)
 
     def energy_at(critic: Critic, observation: Array) -> Callable[[Array], Array]:
-        return energy_of(critic, observation, config.activations, actor.score_dtype)
+        climbed = jax.tree.map(lambda leaf: leaf[: actor.num_climbed], critic)
+        return energy_of(climbed, observation, config.activations, actor.score_dtype)
 
     def soft_value(critic: Critic, observation: Array, drawn: ActionSample, alpha: Array) -> tuple[Array, Array]:
         """E[min Q(s, a) − α log π(a|s)] of one observation and the entropy, by particles."""

@@ -76,6 +76,9 @@ class S2acConfig(SacConfig):
     resample: bool = False
     """Execute a particle in proportion to its importance weight, and learn what that policy is worth: see `soft_value_of`."""
 
+    num_climbed: int | None = None
+    """How many of the critics, the first ones, the sampler climbs the minimum of; all if not given."""
+
     score_precision: str = "auto"
     """Of the critic's gradient inside the sampler: float32, bfloat16, or auto: bfloat16 on an accelerator."""
 
@@ -103,6 +106,8 @@ class S2acConfig(SacConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if self.num_climbed is not None and self.num_climbed > self.num_critics:
+            raise InvalidArgument(f"num_climbed = {self.num_climbed}: must be at most num_critics = {self.num_critics}")
         if (
             self.batch_norm and self.resample
         ):  # the batch's statistics would be of the start's actions, not the policy's
@@ -196,7 +201,7 @@ def make_svgd_actor(spec: EnvSpec, config: S2acConfig) -> Actor:
 
     modes = None if config.mode_alpha is None else make_modes(config, config.mode_alpha, box, start_of)
     loss = None if config.start_alpha is None else start_loss
-    return Actor(init, sample, mean_action, score_dtype(config), config.resample, modes, loss)
+    return Actor(init, sample, mean_action, score_dtype(config), config.resample, modes, loss, config.num_climbed)
 
 
 def make_modes(config: S2acConfig, mode_alpha: float, box: Box, start_of: Callable[[Params, Array], Gaussian]) -> Modes:

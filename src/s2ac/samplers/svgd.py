@@ -62,6 +62,7 @@ from s2ac.samplers.base import (
     frobenius,
     log_abs_det,
     nonfinite_share,
+    random_signs,
     score,
     score_and_curvature,
 )
@@ -179,7 +180,7 @@ def make_svgd(
         if not is_small(points, points[:num_sources]):
             relative = points - jax.lax.stop_gradient(jnp.mean(points[:num_sources], axis=0, keepdims=True))
             if not needs_jacobian:
-                probe = jax.random.rademacher(key_probe, points.shape[1:], points.dtype)
+                probe = random_signs(key_probe, points.shape[1:], points.dtype)
         source = (relative[:num_sources], scores[:num_sources])
         squared = squared_distances(relative, source[0])
         sigma = rule(squared[:num_sources])

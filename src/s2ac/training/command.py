@@ -51,7 +51,7 @@ def parse_train(arguments: list[str], env: str, algo: str, preset: str, resume: 
         """The run's directory. Default: runs/ENV-ALGO."""
 
         preset: str = "default"
-        """Named settings to start from: default, target-networks, paper, paper-mujoco or demo."""
+        """Named settings to start from: default, ten-particles, target-networks, paper, paper-mujoco or demo."""
 
         run: RunConfig = default_run
         algorithm: type(default) = default  # type: ignore[valid-type]

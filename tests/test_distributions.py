@@ -87,6 +87,18 @@ def test_gaussian_uses_std_as_std(x64):
 
 
 @pytest.mark.parametrize(
+    "make", [Gaussian, lambda mean, std: TruncatedGaussian(mean, std, 1.5)], ids=["gaussian", "truncated"]
+)
+def test_one_std_for_all_dimensions_is_the_same_law(x64, make):
+    mean, key = jnp.array([0.5, -1.0, 2.0]), jax.random.key(0)
+    one, each = make(mean, 0.3), make(mean, jnp.full(3, 0.3))
+    points = each.sample(key, 4)
+    np.testing.assert_array_equal(one.sample(key, 4), points)
+    np.testing.assert_allclose(jax.vmap(one.log_density)(points), jax.vmap(each.log_density)(points), rtol=1e-12)
+    np.testing.assert_allclose(one.entropy(), each.entropy(), rtol=1e-12)
+
+
+@pytest.mark.parametrize(
     ("low", "high", "message"),
     [
         ([0.0], [jnp.inf], "bounded"),

@@ -20,12 +20,12 @@ class Gaussian(NamedTuple):
     """A Gaussian with independent dimensions."""
 
     mean: Array  # [D]
-    std: Array  # [D]
+    std: Array  # [D], or a number
 
     def sample(self, key: Key, num: int) -> Array:
         """Draw `[num, D]` points."""
         noise = jax.random.normal(key, (num, *self.mean.shape), self.mean.dtype)
-        return self.mean[None] + self.std[None] * noise
+        return self.mean[None] + jnp.broadcast_to(self.std, self.mean.shape)[None] * noise
 
     def log_density(self, point: Array) -> Array:
         """log N(point; mean, diag std²), summed over the dimensions."""
@@ -34,7 +34,7 @@ class Gaussian(NamedTuple):
 
     def entropy(self) -> Array:
         """½ log(2πe std²), summed over the dimensions."""
-        return jnp.sum(0.5 * (1 + LOG_2PI) + jnp.log(self.std))
+        return jnp.sum(jnp.broadcast_to(0.5 * (1 + LOG_2PI) + jnp.log(self.std), self.mean.shape))
 
 
 class TruncatedGaussian(NamedTuple):
@@ -45,14 +45,14 @@ class TruncatedGaussian(NamedTuple):
     """
 
     mean: Array  # [D]
-    std: Array  # [D]
+    std: Array  # [D], or a number
     limit: float
 
     def sample(self, key: Key, num: int) -> Array:
         """Draw `[num, D]` points."""
         shape = (num, *self.mean.shape)
         noise = jax.random.truncated_normal(key, -self.limit, self.limit, shape, self.mean.dtype)
-        return self.mean[None] + self.std[None] * noise
+        return self.mean[None] + jnp.broadcast_to(self.std, self.mean.shape)[None] * noise
 
     def log_density(self, point: Array) -> Array:
         """log N(point) − D log erf(limit/√2) inside, −inf outside."""
@@ -65,7 +65,8 @@ class TruncatedGaussian(NamedTuple):
         """log Z + ½ log(2πe) + log std − limit·φ(limit)/Z per dimension, with Z = erf(limit/√2)."""
         mass = math.erf(self.limit / math.sqrt(2))
         edge = self.limit * math.exp(-0.5 * self.limit**2) / math.sqrt(2 * math.pi)
-        return jnp.sum(math.log(mass) + 0.5 * (1 + LOG_2PI) - edge / mass + jnp.log(self.std))
+        shift = self.mean.size * (math.log(mass) - edge / mass)
+        return Gaussian(self.mean, self.std).entropy() + shift
 
 
 def tanh_log_det(pre_tanh: Array) -> Array:

@@ -71,10 +71,10 @@ class Critic(NamedTuple):
     once (`observe`) and used many times (`critic_value`).
     """
 
+    trunk: tuple[Layer, ...]  # of the observation alone; none where the action joins the first layer
     observation: Layer  # [H, J], its share of the layer that the action joins
     action: Array  # [D, J], the action's
     rest: tuple[Layer, ...]
-    trunk: tuple[Layer, ...] = ()  # before it
 
 
 def joined_sizes(
@@ -111,10 +111,9 @@ def init_critic(
 
 def split_critic(layers: Sequence[Layer], action_size: int, action_layer: int) -> Critic:
     """A critic of whole layers."""
-    joined = layers[action_layer - 1]
-    split = joined.weight[:-action_size], joined.weight[-action_size:]
-    trunk, rest = tuple(layers[: action_layer - 1]), tuple(layers[action_layer:])
-    return Critic(Layer(split[0], joined.bias), split[1], rest, trunk)
+    trunk, joined, rest = layers[: action_layer - 1], layers[action_layer - 1], layers[action_layer:]
+    observation, action = joined.weight[:-action_size], joined.weight[-action_size:]
+    return Critic(tuple(trunk), Layer(observation, joined.bias), action, tuple(rest))
 
 
 def observe(critic: Critic, observation: Array, activations: Activations) -> Array:

@@ -8,7 +8,7 @@ r"""The one update that SAC, SAC-NF and S²AC share: a critic, and an actor whos
 An actor with a loss of its own descends that instead, and the entropy that α aims with is then that of the target's samples, at s'.
 
 Expectations over actions are means over the actor's particles; if it resamples them, `soft_value_of` takes their place. The energy that an S²AC sampler climbs is the
-minimum of the online critics, also at s'. What Q̄ is and how critics learn is in `critics.py`.
+minimum of the online critics, or of the first `num_climbed` of them, also at s'. What Q̄ is and how critics learn is in `critics.py`.
 """
 
 from collections.abc import Callable

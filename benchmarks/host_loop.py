@@ -2,7 +2,7 @@
 
     python benchmarks/host_loop.py --env HalfCheetah-v5 --algo s2ac --seeds 5 --num-envs 1 --workers 5 --overlap --steps 2000
 
-Settings that have no option here are those of the environment's `default` preset. Steps of all seeds are counted. The rate is
+Settings that have no option here are those of the environment's preset (`--preset`). Steps of all seeds are counted. The rate is
 measured on the loop as it is; then some rounds are run again with a clock around each part and a wait after each update, so
 that its time is not charged to whoever fetches something next. Those rounds are slower with `--overlap`, which the waits undo.
 """
@@ -35,7 +35,7 @@ def make_loop(options):
 
     fields = {name: getattr(options, name) for name in ("seeds", "num_envs", "workers", "overlap", "horizon")}
     fields |= {"num_updates": options.num_envs * options.horizon, "capacity": 100_000, "warmup_steps": 1_000}
-    settings, config = make_configs(options.env, options.algo, "default", fields)
+    settings, config = make_configs(options.env, options.algo, options.preset, fields)
     config.check()
     make = lambda spec: ALGORITHMS[options.algo].make(spec, settings)  # noqa: E731
     return HostLoop(maker(options.env), options.env, make, list(range(options.seeds)), config.loop())
@@ -63,6 +63,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--env", default="HalfCheetah-v5")
     parser.add_argument("--algo", default="s2ac")
+    parser.add_argument("--preset", default="default")
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--num-envs", type=int, default=1, help="environments per seed")
     parser.add_argument("--horizon", type=int, default=1, help="steps between two rounds of as many updates")

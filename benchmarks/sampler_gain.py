@@ -4,7 +4,7 @@
     python benchmarks/sampler_gain.py RUN --step-size 0.01 0.1 0.3 --bandwidth-factor 0.25 4
 
 RUN is a directory of `s2ac train ENV --algo s2ac` or `sac` on a Gymnasium environment; for SAC the sampler of the MuJoCo preset `ten-particles` is put on top of its policy. Particles are moved from the
-start's draws by one critic alone, and by the minimum of both as in training, and every critic says by how much they are better than the start. A gain
+start's draws by one critic alone, and by the minimum of both, and every critic says by how much they are better than the start. A gain
 by the climbed critic that the other one does not see is an error of the critic, and not of the policy. It enters each target, once a step.
 
 Also printed: how far the critics' slopes agree, Σ g₁·g₂ / ½ Σ (‖g₁‖² + ‖g₂‖²), 1 if they are the same and 0 if they have nothing in common, with g_c = σ ∂Q_c/∂u
@@ -32,7 +32,7 @@ SETS = 8  # of particles per state
 
 
 def sampler_config(config):
-    """The agent's own sampler, or the preset's on top of SAC."""
+    """The agent's own sampler, or that of ten-particles on top of SAC."""
     if not isinstance(config, S2acConfig):
         known = {field.name: getattr(config, field.name) for field in fields(config)}
         preset = fields_of("ten-particles", "algorithm", S2acConfig(), "Hopper-v5")

@@ -90,7 +90,7 @@ def compiled_update(name, spec, batch, setting, seeds=None):
 
 def scanned_updates(name, spec, batch, setting, seeds, length):
     """A compiled loop of `length` updates of `seeds` seeds, each with batches from its own replay, and its arguments."""
-    known = {"num_particles": 10, "num_steps": 3} if name == "s2ac" else {}
+    known = {"num_particles": 10, "num_steps": 3} if name == "s2ac" and not setting[0] else {}
     algorithm = ALGORITHMS[name].make(spec, replace(config_of(name, setting), **known))
 
     def many(key, state, replay):
@@ -150,9 +150,10 @@ def scan_table(batch, setting, repeats, length):
     """Updates inside one compiled loop, for one seed and for eight."""
     size, actions = TASKS["HalfCheetah"]
     spec = EnvSpec(size, (-1.0,) * actions, (1.0,) * actions)
+    of = "10 particles and 3 steps" if not setting[0] else f"the preset {setting[1]} of {setting[0]}"
     print(
         f"\n{length} updates in one compiled loop, batches from a replay on the device, HalfCheetah ({size}, {actions}), "
-        f"batch {batch}, s2ac with 10 particles and 3 steps\n{'':16s}{'seeds':>6s}{'ms':>9s}{'× SAC':>8s}{'ms per seed':>13s}"
+        f"batch {batch}, s2ac with {of}\n{'':16s}{'seeds':>6s}{'ms':>9s}{'× SAC':>8s}{'ms per seed':>13s}"
     )
     cases = [(name, seeds) for seeds in (1, 8) for name in ("sac", "s2ac")]
     times = milliseconds(
@@ -199,6 +200,8 @@ def main():
     parser.add_argument("--tasks", nargs="+", choices=TASKS, default=list(TASKS))
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS))
     options = parser.parse_args()
+    if options.preset != "default" and not options.preset_of:
+        parser.error("--preset needs --preset-of ENV")
     setting = options.preset_of, options.preset
     try:
         device = jax.devices(options.device)[0]

@@ -205,6 +205,8 @@ def test_where_the_action_joins_a_critic(late):
     found = min_value(jax.tree.map(lambda leaf: leaf[None], one), observation, RELU)(action)
     np.testing.assert_allclose(found, hidden[0], rtol=1e-5)
     assert SacConfig(hidden=(8,), late_action=True).action_layer == 1  # the last layer is the first
+    with pytest.raises(InvalidArgument, match="late_action = True: must be off where frequency is set"):
+        SacConfig(late_action=True, frequency=1.0)
 
 
 def test_the_sampler_climbs_the_first_critics_and_the_target_is_the_minimum_of_all():

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from s2ac.algorithms.critics import critics_with_batch_norm, min_value
+from s2ac.algorithms.critics import critics_with_batch_norm, energy_of, min_value
 from s2ac.algorithms.s2ac import S2acConfig, make_s2ac, make_svgd_actor
 from s2ac.algorithms.sac import SacConfig, make_sac
 from s2ac.batch_norm import EPSILON, RATE, average, batch_values, fold, init_normalised
@@ -119,12 +119,24 @@ def test_the_judge_of_the_policys_actions_sees_them_as_the_loss_does():
     np.testing.assert_allclose(loss, ((values[:, :32] - batch.reward[None]) ** 2).mean(axis=1).sum(), rtol=1e-5)
 
 
-def test_an_update_by_hand():
+CHEAP = {
+    "late_action": True,
+    "num_climbed": 1,
+    "num_steps": 1,
+    "form": "normalized",
+    "start_alpha": 0.0,
+    "start_ratio": 1.0,
+}
+
+
+@pytest.mark.parametrize("fields", [{"num_steps": 0}, CHEAP], ids=["no-steps", "cheap"])
+def test_an_update_by_hand(fields):
     """With three particles: the statistics are of the first, y is by the critic with these, and running averages move once, by the old weights.
 
-    After one update Adam's memories are m = (1 − β₁) g and v = 0.001 g², β₁ being the config's for networks and the usual one for α.
+    Particles climb the first critic alone, if so told; y and the start's loss have the minimum of both. After one update Adam's memories are m = (1 − β₁) g and v = 0.001 g², β₁ being the config's for networks and the usual one for α.
     """
-    config = S2acConfig(**SHARED, num_steps=0, num_particles=3, adam_b1=0.25)
+    config = S2acConfig(**SHARED, **fields, num_particles=3, adam_b1=0.25)
+    layer = 2 if config.late_action else 1
     algorithm, batch, key = make_s2ac(SPEC, config), make_batch(), jax.random.key(5)
     update, actor = jax.jit(algorithm.update), make_svgd_actor(SPEC, config)
     first, _ = update(key, jax.jit(algorithm.init)(jax.random.key(0)), batch)
@@ -139,14 +151,16 @@ def test_an_update_by_hand():
     @jax.jit
     def by_hand(before):
         alpha, keys = jnp.exp(before.log_alpha), jax.random.split(jax.random.split(key, 3)[0], 32)
-        drawn = jax.vmap(lambda k, o: actor.sample(k, before.actor, o, jnp.sum, alpha))(keys, batch.next_observation)
+        climbed = jax.vmap(lambda one: fold(one, 2, layer))(jax.tree.map(lambda leaf: leaf[:1], before.critic))
+        sample = lambda k, o: actor.sample(k, before.actor, o, energy_of(climbed, o, RELU), alpha)  # noqa: E731
+        drawn = jax.vmap(sample)(keys, batch.next_observation)
         now = jnp.concatenate([batch.observation, batch.action], axis=1)
         then = jnp.concatenate([batch.next_observation, drawn.action[:, 0]], axis=1)
         joined = jnp.concatenate([now, then])
-        predicted, seen = jax.vmap(lambda one: values_of(one, joined))(before.critic)
+        predicted, seen = jax.vmap(lambda one: values_of(one, joined, action_layer=layer))(before.critic)
 
         def loss_by(critic):
-            judge = jax.vmap(lambda one: fold(one, 2))(critic)
+            judge = jax.vmap(lambda one: fold(one, 2, layer))(critic)
             worth = lambda o, actions: jax.vmap(min_value(judge, o, RELU))(actions)  # noqa: E731
             values = jax.vmap(worth)(batch.next_observation, drawn.action) - alpha * drawn.log_prob
             y = batch.reward + config.discount * (1 - batch.terminated) * values.mean(axis=1)
@@ -160,6 +174,17 @@ def test_an_update_by_hand():
     for new, old in zip(state.critic.norms, expected.norms, strict=True):
         np.testing.assert_allclose(new.mean, old.mean, atol=1e-5)
         np.testing.assert_allclose(new.variance, old.variance, rtol=1e-4)
+
+    def start_loss(num, after):
+        plain = jax.vmap(lambda one: fold(one, 2, layer))(jax.tree.map(lambda leaf: leaf[:num], after.critic))
+        alpha, keys = jnp.exp(before.log_alpha), jax.random.split(jax.random.split(key, 3)[1], 32)
+        one = lambda k, o: actor.loss(k, before.actor, o, min_value(plain, o, RELU), alpha)  # noqa: E731
+        return jnp.mean(jax.vmap(one)(keys, batch.observation))
+
+    if actor.loss:
+        by_both, by_first = (jax.jit(start_loss, static_argnums=0)(num, state) for num in (2, 1))
+        np.testing.assert_allclose(metrics["actor_loss"], by_both, rtol=1e-4)
+        assert abs(by_first - by_both) > 0.01
 
 
 def test_s2ac_without_steps_is_sac_with_normalised_critics_too():

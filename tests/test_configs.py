@@ -99,8 +99,8 @@ def test_the_command_line_says_so_in_one_line(arguments, message, tmp_path, caps
 
 
 def test_a_preset_gives_each_algorithm_its_own_fields():
-    def given(algo: str, env: str) -> dict:
-        return fields_of("default", "algorithm", ALGORITHMS[algo].config, env)
+    def given(algo: str, env: str, preset: str = "default") -> dict:
+        return fields_of(preset, "algorithm", ALGORITHMS[algo].config, env)
 
     assert given("sql", "Ant-v5")["alpha"] == 1 / 300
     assert given("sql", "Walker2d-v4")["alpha"] == 1 / 10
@@ -111,6 +111,8 @@ def test_a_preset_gives_each_algorithm_its_own_fields():
     assert given("s2ac", "Ant-v5")["num_steps"] == 1
     assert given("s2ac", "Ant-v5")["start_alpha"] == 0.0
     assert "start_alpha" not in given("s2ac-phi", "Ant-v5")
+    assert given("s2ac-amortized", "Ant-v5") == given("s2ac", "Ant-v5", "ten-particles")
+    assert given("s2ac-amortized", "multigoal") == given("s2ac", "multigoal")
 
 
 CHEAP = {"late_action", "num_climbed", "num_particles", "num_steps"}

@@ -5,9 +5,22 @@ import json
 import numpy as np
 import pytest
 
+from s2ac.algorithms import ALGORITHMS
+from s2ac.algorithms.s2ac import make_s2ac
 from s2ac.checks import S2acError
 from s2ac.cli import main
-from s2ac.studies.runtime import BATCHES, MEASURED, SIZES, Effort, decide, measure, median_interval, read, table
+from s2ac.studies.runtime import (
+    BATCHES,
+    MEASURED,
+    SIZES,
+    Effort,
+    chooser,
+    decide,
+    measure,
+    median_interval,
+    read,
+    table,
+)
 
 
 def made_up(**ratios):
@@ -22,21 +35,35 @@ def made_up(**ratios):
 
 
 def test_verdicts():
-    claim = decide(made_up(s2ac=2.5, s2ac_amortized=1.1))
+    claim = decide(made_up(s2ac_ten_particles=6.0, s2ac=2.5, s2ac_amortized=1.1))
     assert claim.verdict == "holds"
-    assert "goal of 3 is met" in claim.measured
-    assert claim.interval == [2.25, 2.75]
-    paper = decide(made_up(s2ac=2.5, s2ac_ten_particles=50.0))  # is told, and decides nothing
-    assert paper.verdict == "holds"
-    assert "as in the paper, 50.00 to 50.00" in paper.measured
-    slow = decide(made_up(s2ac=5.0, s2ac_amortized=1.1))
+    assert "our preset 2.50 to 2.50 times SAC, our goal of 3 is met" in claim.measured
+    assert claim.interval == [5.4, 6.6]
+    slow = decide(made_up(s2ac_ten_particles=6.0, s2ac=3.1, s2ac_amortized=1.17))
     assert slow.verdict == "holds"  # as the paper's, but not as we want it
-    assert "goal of 3 is missed" in slow.measured
-    assert decide(made_up(s2ac=9.0)).verdict == "does not hold"
-    assert decide(made_up(s2ac_amortized=1.3)).verdict == "does not hold"
-    part = made_up()
-    part["rows"] = [row for row in part["rows"] if row["task"] == "Hopper"]
-    assert decide(part).verdict == "not tested"
+    assert slow.measured.count("missed") == 2
+    cheap = decide(
+        made_up(s2ac_ten_particles=50.0, s2ac=2.5, s2ac_amortized=1.1)
+    )  # the paper's claim is of its own M and L
+    assert cheap.verdict == "does not hold"
+    assert "goal of 3 is met" in cheap.measured
+    assert decide(made_up(s2ac_ten_particles=6.0, s2ac_amortized=1.3)).verdict == "does not hold"
+    for part in (lambda row: row["task"] == "Hopper", lambda row: row["system"] != "s2ac-ten-particles"):
+        records = made_up()
+        records["rows"] = [row for row in records["rows"] if part(row)]
+        assert decide(records).verdict == "not tested"
+
+
+def test_the_timed_program_is_of_its_own_preset(monkeypatch):
+    """The paper's particles and steps are not the default preset's."""
+    made = []
+    monkeypatch.setitem(ALGORITHMS, "s2ac", ALGORITHMS["s2ac"]._replace(make=lambda spec, config: made.append(config) or make_s2ac(spec, config)))  # fmt: skip
+    for name in ("s2ac", "s2ac-ten-particles"):
+        chooser(name, (3, 2), 1, (4, 4))
+    assert [(c.num_particles, c.num_steps, c.late_action, c.num_climbed) for c in made] == [
+        (4, 1, True, 1),
+        (10, 3, False, None),
+    ]
 
 
 def test_median_interval_covers():

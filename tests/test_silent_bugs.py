@@ -209,11 +209,11 @@ def used(monkeypatch):
     random_signs.clear_cache()
 
 
-@pytest.mark.parametrize("make", [
-    lambda spec: make_sac(spec, SacConfig(hidden=(4,))),
-    lambda spec: make_s2ac(spec, S2acConfig(hidden=(4,), num_particles=3, num_steps=2)),
+@pytest.mark.parametrize(("make", "signs"), [
+    (lambda spec: make_sac(spec, SacConfig(hidden=(4,))), False),
+    (lambda spec: make_s2ac(spec, S2acConfig(hidden=(4,), num_particles=3, num_steps=2)), True),
 ], ids=["sac", "s2ac"])  # fmt: skip
-def test_no_random_number_is_drawn_twice_in_fifty_updates(make, used):
+def test_no_random_number_is_drawn_twice_in_fifty_updates(make, signs, used):
     """The same noise for actor and critic, for acting and learning, or at every step: every key that draws is recorded."""
     env, config = make_counter(), LoopConfig(num_envs=2, batch_size=4, capacity=200, warmup_steps=10)
     algorithm = make(env.spec)
@@ -226,6 +226,7 @@ def test_no_random_number_is_drawn_twice_in_fifty_updates(make, used):
     trained(jax.random.key(0)).block_until_ready()
     jax.effects_barrier()
     assert sum(name == "randint" for name, *_ in used) >= 50  # the batches
+    assert sum(name == "bits" for name, *_ in used) >= (50 if signs else 0)  # the curvature's probes
     assert sum(name == "normal" for name, *_ in used) >= 4 * 50  # acting in two environments, the target, the actor
     keys = [tuple(data) for _, *data in used]
     assert len(set(keys)) == len(keys)

@@ -20,7 +20,7 @@ ACTIVATIONS: dict[str, Callable[[Array], Array]] = {
 }
 
 Activations = tuple[Callable[[Array], Array], Callable[[Array], Array]]
-"""Of a critic's first layer, and of its other hidden ones."""
+"""Of the layer that a critic's action joins, and of its other hidden ones."""
 
 
 def critic_activations(activation: str, frequency: float | None) -> Activations:
@@ -119,16 +119,17 @@ def split_critic(layers: Sequence[Layer], action_size: int, action_layer: int) -
 def observe(critic: Critic, observation: Array, activations: Activations) -> Array:
     """What the observation gives to the layer that the action joins, `[J]`."""
     hidden = observation
-    for index, layer in enumerate(critic.trunk):
-        hidden = activations[index > 0](hidden @ layer.weight + layer.bias)
+    for layer in critic.trunk:
+        hidden = activations[1](hidden @ layer.weight + layer.bias)
     return hidden @ critic.observation.weight + critic.observation.bias
 
 
 def critic_value(critic: Critic, observed: Array, action: Array, activations: Activations) -> Array:
     """Q of one action, a scalar, given `observe(critic, observation, activations)`; its last sum is in float32 at least."""
-    hidden = activations[len(critic.trunk) > 0](observed + action @ critic.action)
+    first, other = activations
+    hidden = first(observed + action @ critic.action)
     for layer in critic.rest[:-1]:
-        hidden = activations[1](hidden @ layer.weight + layer.bias)
+        hidden = other(hidden @ layer.weight + layer.bias)
     last = critic.rest[-1]
     wide = jnp.promote_types(hidden.dtype, jnp.float32)
     return jnp.dot(hidden, last.weight[:, 0], preferred_element_type=wide) + last.bias[0].astype(wide)

@@ -21,10 +21,8 @@ from s2ac.types import Array, Key
 MAX_OPERATIONS = 10_000
 """Longer straight code takes exporters and their runtimes minutes to load."""
 
-NORMAL, SIGNS = (
-    "_normal",
-    "random_signs",
-)  # what JAX calls the function behind `jax.random.normal`, and our `samplers.base.random_signs`
+# What JAX calls the function behind `jax.random.normal`, and `samplers.base.random_signs`.
+NORMAL, SIGNS = "_normal", "random_signs"
 _KEY = object()  # stands for every value that is a random key
 _CALLS = {"jit": "jaxpr", "pjit": "jaxpr", "closed_call": "call_jaxpr", "custom_jvp_call": "call_jaxpr"}
 

@@ -112,6 +112,13 @@ class OffPolicyConfig(NetworkConfig):
     late_action: bool = False
     """Whether the action joins the observation in the critics' last hidden layer instead of the first: a sampler then climbs one layer."""
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.late_action and self.frequency is not None:
+            raise InvalidArgument(
+                f"late_action = True: must be off where frequency is set (it is {self.frequency}): the action would see no sine"
+            )
+
     @property
     def action_layer(self) -> int:
         """The critics' hidden layer that the action joins, counted from 1."""

@@ -77,7 +77,7 @@ class S2acConfig(SacConfig):
     """Execute a particle in proportion to its importance weight, and learn what that policy is worth: see `soft_value_of`."""
 
     num_climbed: int | None = None
-    """How many of the critics, the first ones, the sampler climbs the minimum of; all if not given."""
+    """How many of the critics, the first ones, the sampler (and f_ψ) climbs the minimum of; all if not given."""
 
     score_precision: str = "auto"
     """Of the critic's gradient inside the sampler: float32, bfloat16, or auto: bfloat16 on an accelerator."""

@@ -27,9 +27,9 @@ def made_up(**ratios):
     rows = []
     for task in SIZES:
         for batch in BATCHES:
-            for system, (_, _, rule, _) in MEASURED.items():
+            for system, timed in MEASURED.items():
                 ratio = ratios.get(system.replace("-", "_"), 1.0)
-                rows.append({"task": task, "sizes": list(SIZES[task]), "batch": batch, "system": system, "rule": rule,
+                rows.append({"task": task, "sizes": list(SIZES[task]), "batch": batch, "system": system, "rule": timed.rule,
                              "milliseconds": [0.1 * ratio] * 3, "ratio": [ratio, 0.9 * ratio, 1.1 * ratio]})  # fmt: skip
     return {"format": 1, "about": {"device": "cpu", "cores": 2, "load": 0.1, "turns": 9}, "rows": rows}
 

@@ -293,9 +293,8 @@ def main(arguments: list[str] | None = None) -> int:
     # The number of threads decides how sums are split, and so their last bits: fix it before JAX looks.
     os.environ.setdefault("NPROC", str(os.cpu_count() or 1))
     with suppress(FileNotFoundError):  # of a directory that is gone
-        sys.path.append(
-            os.getcwd()
-        )  # for `train MODULE:ENV` with a file of the user's here; last, so that it hides no package
+        # For `train MODULE:ENV` with a file of the user's here; last, so that it hides no package.
+        sys.path.append(os.getcwd())
     from s2ac.checks import S2acError
 
     try:

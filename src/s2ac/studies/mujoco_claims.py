@@ -237,18 +237,15 @@ def _beats(records: list[Record]) -> Claim:
     claim, place = "S²AC(φ,θ) beats SQL and SAC-NF on five of five tasks, SAC on four of five", "MuJoCo results"
     found = _compared(records, needed)
     holds = all(_above(records, o, RULE)[0] >= needed[o] and ranking(e) == "better" for o, e in found.items())
-    if (
-        num_seeds_of(records) >= ENOUGH_SEEDS
-    ):  # a rival above on more tasks than are left to it decides, whatever the others will be
+    # A rival above on more tasks than are left to it decides, whatever the others will be.
+    if num_seeds_of(records) >= ENOUGH_SEEDS:
         holds = holds and not any(_lost(records, other, most) for other, most in needed.items())
     if why and holds:
         return Claim(12, claim, place, text, None, "not tested", f"{why}; {how}")
-    lead = {label(other): estimate for other, estimate in list(found.items())[:1]}
-    chance = "".join(f"probability of improvement over {name} {e.value:.2f}; " for name, e in lead.items())
-    first = next(iter(lead.values()), None)
-    return Claim(
-        12, claim, place, chance + text, interval(first) if first else None, verdict(holds), f"{_although(why)}{how}"
-    )
+    between = None
+    for other, lead in list(found.items())[:1]:
+        text, between = f"probability of improvement over {label(other)} {lead.value:.2f}; {text}", interval(lead)
+    return Claim(12, claim, place, text, between, verdict(holds), f"{_although(why)}{how}")
 
 
 def _lost(records: list[Record], other: str, needed: int) -> bool:

@@ -20,7 +20,7 @@ import s2ac
 from s2ac.algorithms import ALGORITHMS
 from s2ac.checks import S2acError
 from s2ac.studies.base import Claim, Record, figure_style, save_figure, verdict
-from s2ac.studies.mujoco import SCALES, settings_of
+from s2ac.studies.mujoco import SCALES, SYSTEMS, settings_of
 from s2ac.studies.statistics import Estimate
 from s2ac.types import EnvSpec
 
@@ -29,22 +29,25 @@ SIZES = {"Hopper": (11, 3), "Walker2d": (17, 6), "HalfCheetah": (17, 6), "Ant": 
 
 
 class Chooser(NamedTuple):
-    """What is timed: a system of the MuJoCo study, by one of its presets and a selection rule."""
+    """What is timed: a system of the MuJoCo study by one of its presets, drawing as the study's rule `sample` does."""
 
-    label: str
     system: str
-    rule: str = "sample"
     preset: str = "default"
 
+    @property
+    def label(self) -> str:
+        """As tables and figures call it."""
+        return SYSTEMS[self.system].label + ("" if self.preset == "default" else ", M and L as in the paper")
 
-MEASURED = {
-    "sac": Chooser("SAC", "sac"),
-    "sql": Chooser("SQL", "sql"),
-    "s2ac": Chooser("S²AC(φ,θ)", "s2ac"),
-    "s2ac-ten-particles": Chooser("S²AC(φ,θ), M and L as in the paper", "s2ac", preset="ten-particles"),
-    "s2ac-amortized": Chooser("S²AC(φ,θ,ψ)", "s2ac-amortized", "amortized"),
-    "sac-nf": Chooser("SAC-NF", "sac-nf"),
-}
+    @property
+    def rule(self) -> str:
+        """The selection rule."""
+        return SYSTEMS[self.system].sample
+
+
+MEASURED = {name: Chooser(name) for name in ("sac", "sql", "s2ac")}
+MEASURED |= {"s2ac-ten-particles": Chooser("s2ac", "ten-particles")}
+MEASURED |= {name: Chooser(name) for name in ("s2ac-amortized", "sac-nf")}
 BATCHES = (1, 256)
 PAPER = {"s2ac-ten-particles": 8.2, "s2ac-amortized": 1.2}  # the most that the paper's table says, in SAC's times
 GOALS = {"s2ac": 3.0, "s2ac-amortized": 1.15}  # ours
@@ -60,8 +63,8 @@ class Effort(NamedTuple):
 @cache
 def chooser(name: str, sizes: tuple[int, int], batch: int, hidden: tuple[int, ...] | None) -> Callable[[], Any]:
     """A compiled call that chooses `batch` actions and waits for them."""
-    _, system, rule, preset = MEASURED[name]
-    settings = settings_of(system, "Hopper", SCALES["short"], preset)
+    timed = MEASURED[name]
+    settings = settings_of(timed.system, "Hopper", SCALES["short"], timed.preset)
     config = settings.algorithm
     if hidden:
         config = type(config)(**{**vars(config), "hidden": hidden})
@@ -73,7 +76,7 @@ def chooser(name: str, sizes: tuple[int, int], batch: int, hidden: tuple[int, ..
     # The state is closed over, so that a call passes an observation and no memory of the optimiser.
     def choose(key: Any, observations: Any) -> Any:
         keys = jax.random.split(key, batch)
-        return jax.vmap(lambda k, o: algorithm.act(k, state, o, rule))(keys, observations)
+        return jax.vmap(lambda k, o: algorithm.act(k, state, o, timed.rule))(keys, observations)
 
     key = jax.random.key(2)
     compiled = jax.jit(choose).lower(key, observations).compile()
@@ -228,10 +231,10 @@ def draw(records: Record, directory: Path) -> Path:
                 found = [r["ratio"] for r in rows if r["system"] == system and r["batch"] == batch]
                 middle, low, high = np.array(found).T
                 places = np.arange(len(found)) + 0.12 * (index - (len(systems) - 1) / 2)
-                label, of, _, preset = MEASURED[system]
+                timed = MEASURED[system]
                 panel.errorbar(
-                    places, middle, np.clip([middle - low, high - middle], 0, None), fmt="o" if preset == "default" else "s", markersize=4,
-                    capsize=2, color=COLOURS[of], label=label,
+                    places, middle, np.clip([middle - low, high - middle], 0, None), fmt="o" if timed.preset == "default" else "s", markersize=4,
+                    capsize=2, color=COLOURS[timed.system], label=timed.label,
                 )  # fmt: skip
             panel.axhline(1, color="black", linewidth=0.8)
             panel.axhline(GOALS["s2ac"], color=COLOURS["s2ac"], linewidth=0.8, linestyle=":")

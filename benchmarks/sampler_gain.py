@@ -4,7 +4,7 @@
     python benchmarks/sampler_gain.py RUN --step-size 0.01 0.1 0.3 --bandwidth-factor 0.25 4
 
 RUN is a directory of `s2ac train ENV --algo s2ac` or `sac` on a Gymnasium environment; for SAC the sampler of the MuJoCo preset `ten-particles` is put on top of its policy. Particles are moved from the
-start's draws by one critic alone, and by the minimum of both, and every critic says by how much they are better than the start. A gain
+start's draws by one critic alone, by the minimum of both, and by the guide if there is one, and every critic says by how much they are better than the start. A gain
 by the climbed critic that the other one does not see is an error of the critic, and not of the policy. It enters each target, once a step.
 
 Also printed: how far the critics' slopes agree, Σ g₁·g₂ / ½ Σ (‖g₁‖² + ‖g₂‖²), 1 if they are the same and 0 if they have nothing in common, with g_c = σ ∂Q_c/∂u
@@ -20,7 +20,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from s2ac.algorithms.critics import critics_with_batch_norm, energy_of, min_value
+from s2ac.algorithms.critics import energy_of, make_critics, min_value
 from s2ac.algorithms.s2ac import S2acConfig, make_s2ac, make_svgd_actor
 from s2ac.algorithms.sac import box_of, gaussian_of
 from s2ac.presets import fields_of
@@ -47,10 +47,15 @@ def label(config):
 
 
 def plain(run, config, state):
-    """Critics and targets as samplers see them."""
-    if not config.batch_norm:
-        return state.critic, state.target
-    return (critics_with_batch_norm(config.num_critics, run.loop.spec, config).plain(state.critic),) * 2  # no target
+    """The critics, their targets, and what the agent's own sampler may climb beside them, by name."""
+    critics = make_critics(config.num_critics, run.loop.spec, config, config.batch_norm, config.guide)
+    critic = critics.plain(state.critic)
+    target = state.target[0] if config.guide else state.target
+    return (
+        critic,
+        critic if config.batch_norm else target,
+        {"guide": critics.climbed(state.critic)} if config.guide else {},
+    )
 
 
 def one(critic, index):
@@ -59,12 +64,12 @@ def one(critic, index):
 
 
 def agreement(run, config, state, observations):
-    """Of the slopes of Q₁ and Q₂: at a draw of the start, and averaged over `SETS` times as many draws as there are particles."""
+    """Of the slopes of Q₁ and Q₂: at a draw of the start (before its flows), and averaged over `SETS` times as many draws as there are particles."""
     critic, box = plain(run, config, state)[0], box_of(run.loop.spec)
 
     def slopes(given):
         key, observation = given
-        law = gaussian_of(state.actor, observation, config)
+        law = gaussian_of(state.actor[0] if config.num_flows else state.actor, observation, config)
         draws = law.sample(key, SETS * config.num_particles)
         values = [min_value(one(critic, index), observation, config.activations) for index in (0, 1)]
         return jnp.stack([jax.vmap(jax.grad(lambda u, q=q: q(box.squash(u))))(draws) * law.std for q in values])
@@ -80,10 +85,10 @@ def agreement(run, config, state, observations):
 
 
 def judged(run, config, state, observations):
-    """Gains `[climbed, judge]` and their standard errors; climbed: Q₁, min; judges: Q₁, Q₂, min, min of the targets."""
-    critic, target = plain(run, config, state)
-    climbed = (one(critic, 0), critic)
-    judges = (*climbed[:1], one(critic, 1), critic, target)
+    """Gains by name of what is climbed, Q₁, min Q and the guide: means and standard errors by Q₁, Q₂, min Q, min of the targets and the guide."""
+    critic, target, guide = plain(run, config, state)
+    climbed = {"Q₁": one(critic, 0), "min Q": critic, **guide}
+    judges = (one(critic, 0), one(critic, 1), critic, target, *guide.values())
     alpha, at = jnp.exp(state.log_alpha), config.activations
     moved = make_svgd_actor(run.loop.spec, config)
     start = make_svgd_actor(run.loop.spec, replace(config, num_steps=0, num_particles=SETS * config.num_particles))
@@ -100,11 +105,11 @@ def judged(run, config, state, observations):
             return worth(jax.vmap(draw)(jax.random.split(key, SETS)).reshape(-1, run.loop.spec.action_size))
 
         before = worth(start.sample(key, state.actor, observation, lambda _: jnp.zeros(()), alpha).action)
-        return jnp.stack([by(critic) for critic in climbed]) - before
+        return jnp.stack([by(critic) for critic in climbed.values()]) - before
 
     keys = jax.random.split(jax.random.key(1), len(observations))
     every = np.asarray(jax.jit(lambda *given: jax.lax.map(gains, given))(keys, observations))
-    return every.mean(axis=0), every.std(axis=0) / len(every) ** 0.5
+    return dict(zip(climbed, zip(every.mean(axis=0), every.std(axis=0) / len(every) ** 0.5, strict=True), strict=True))
 
 
 def returns(run, config, episodes):
@@ -146,11 +151,13 @@ def main():
         print(f"seed {run.config.first_seed + index}, α = {float(jnp.exp(state.log_alpha)):.4f}")
         print(f"    agreement of the slopes: {single:+.3f} at a draw, {averaged:+.3f} averaged over a state's draws")
         for config in samplers:
-            print(f"    {label(config)}; gain per step by Q₁, Q₂, min Q, min of targets")
-            mean, error = judged(run, config, state, observations)
-            for name, values, errors in zip(("climbing Q₁", "climbing min Q"), mean, error, strict=True):
+            print(
+                f"    {label(config)}; gain per step by Q₁, Q₂, min Q, min of targets"
+                + (", guide" if own.guide else "")
+            )
+            for name, (values, errors) in judged(run, config, state, observations).items():
                 row = "  ".join(f"{v:+.4f} ± {e:.4f}" for v, e in zip(values, errors, strict=True))
-                print(f"        {name:16s}{row}")
+                print(f"        climbing {name:7s}{row}")
     for config in samplers if args.episodes else []:
         for name, total in returns(run, config, args.episodes).items():
             for seed, values in enumerate(total, run.config.first_seed):

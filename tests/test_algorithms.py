@@ -84,6 +84,19 @@ def test_without_steps_s2ac_is_sac_and_without_flows_sac_nf_is_sac():
         jax.tree.structure(sac.actor_memory), jax.tree.leaves(flow.actor_memory))))  # fmt: skip
 
 
+def test_without_steps_s2ac_with_flows_is_sac_nf():
+    """Bit for bit after ten updates: the critics by its samples, the start by a loss of its own at the policy's temperature."""
+    flows = {**SMALL, "min_std": 0.01, "max_std": 5.0, "num_flows": 2, "flow": "planar"}
+    sac_nf, _ = after_updates(make_sac_nf(SPEC, SacNfConfig(**flows)))
+    config = S2acConfig(**flows, num_steps=0, num_particles=1, start_alpha=0.0, start_ratio=1.0)
+    s2ac, _ = after_updates(make_s2ac(SPEC, config))
+    assert_same(sac_nf, s2ac)
+    with pytest.raises(InvalidArgument, match="num_flows = 2: must be 0 where the start is fixed"):
+        replace(config, start="fixed")
+    with pytest.raises(InvalidArgument, match="num_flows = 2: must be 0 where mode_alpha is set"):
+        replace(config, mode_alpha=0.5)
+
+
 def test_a_start_with_a_loss_of_its_own_at_the_policys_temperature_learns_as_sac():
     """Bit for bit after an update, with no gradient through the samples; but α is aimed by the entropy at s'."""
     bounds = {"min_std": 0.01, "max_std": 5.0, "learn_alpha": True, **SMALL}
@@ -225,6 +238,39 @@ def test_the_sampler_climbs_the_first_critics_and_the_target_is_the_minimum_of_a
     assert np.abs(moved.action - of_all.action).max() > 1e-3
     gap = one.value(first, observation, moved.action[0]) - both.value(state, observation, moved.action[0])
     assert 90 < gap < 110
+
+
+def test_a_guide_steers_the_particles_and_judges_nothing():
+    """Particles move by the guide alone, and values do not see it. Without steps it changes nothing else, bit for bit."""
+    config = S2acConfig(hidden=(8,), num_steps=2, num_particles=3, guide=(8, 4), step_size=0.5)
+    algorithm, key, observation = make_s2ac(SPEC, config), jax.random.key(1), jnp.ones(3)
+    state = jax.jit(algorithm.init)(jax.random.key(0))
+    judges, guide = state.critic
+    assert [leaf.shape[0] for leaf in jax.tree.leaves(guide)] == [1] * len(jax.tree.leaves(guide))
+    assert guide.action.shape == (1, 2, 4)
+    turned = lambda one: jax.tree.map(lambda leaf: -2 * leaf, one)  # noqa: E731
+
+    def seen(critic):
+        drawn = algorithm.cloud(key, state._replace(critic=critic), observation, 3)
+        return drawn.action, algorithm.value(state._replace(critic=critic), observation, jnp.array([0.5, 0.1]))
+
+    action, value = seen((judges, guide))
+    other_action, same_value = seen((judges, turned(guide)))
+    same_action, other_value = seen((turned(judges), guide))
+    assert np.abs(other_action - action).max() > 1e-3
+    assert same_value == value
+    np.testing.assert_array_equal(same_action, action)
+    assert abs(other_value - value) > 0.01
+
+    still = replace(config, num_steps=0, learn_alpha=True, learning_rate=0.01)
+    alone, _ = after_updates(make_s2ac(SPEC, replace(still, guide=())), 50)
+    guided, metrics = after_updates(make_s2ac(SPEC, still), 50)
+    assert_same((alone.critic, alone.target, alone.actor, alone.log_alpha), (guided.critic[0], guided.target[0], guided.actor, guided.log_alpha))  # fmt: skip
+    assert metrics["guide_loss"][-1] < 0.8 * metrics["guide_loss"][0]  # it learns all the same
+    with pytest.raises(InvalidArgument, match=r"guide = \(8, 4\): must be empty where num_climbed is set"):
+        replace(config, num_climbed=1)
+    with pytest.raises(InvalidArgument, match=r"guide = \(8, 4\): must be empty where frequency is set"):
+        replace(config, frequency=1.0)
 
 
 def test_soft_update_moves_the_target_by_the_rate():

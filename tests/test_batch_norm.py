@@ -129,14 +129,18 @@ CHEAP = {
 }
 
 
-@pytest.mark.parametrize("fields", [{"num_steps": 0}, CHEAP], ids=["no-steps", "cheap"])
+GUIDED = {**CHEAP, "late_action": False, "num_climbed": None, "guide": (12, 6)}
+
+
+@pytest.mark.parametrize("fields", [{"num_steps": 0}, CHEAP, GUIDED], ids=["no-steps", "cheap", "guided"])
 def test_an_update_by_hand(fields):
     """With three particles: the statistics are of the first, y is by the critic with these, and running averages move once, by the old weights.
 
-    Particles climb the first critic alone, if so told; y and the start's loss have the minimum of both. After one update Adam's memories are m = (1 − β₁) g and v = 0.001 g², β₁ being the config's for networks and the usual one for α.
+    Particles climb the first critic alone, if so told, or the guide; y and the start's loss have the minimum of both. After one update Adam's memories are m = (1 − β₁) g and v = 0.001 g², β₁ being the config's for networks and the usual one for α.
     """
     config = S2acConfig(**SHARED, **fields, num_particles=3, adam_b1=0.25)
     layer = 2 if config.late_action else 1
+    judges_of = lambda critic: critic[0] if config.guide else critic  # noqa: E731
     algorithm, batch, key = make_s2ac(SPEC, config), make_batch(), jax.random.key(5)
     update, actor = jax.jit(algorithm.update), make_svgd_actor(SPEC, config)
     first, _ = update(key, jax.jit(algorithm.init)(jax.random.key(0)), batch)
@@ -146,37 +150,51 @@ def test_an_update_by_hand(fields):
 
     before, _ = update(key, first, make_batch(seed=1))  # so that the running averages are not those of the batch
     state, metrics = update(key, before, batch)
-    assert state.target == ()
+    assert not jax.tree.leaves(state.target)
 
     @jax.jit
     def by_hand(before):
         alpha, keys = jnp.exp(before.log_alpha), jax.random.split(jax.random.split(key, 3)[0], 32)
-        climbed = jax.vmap(lambda one: fold(one, 2, layer))(jax.tree.map(lambda leaf: leaf[:1], before.critic))
+        climbed = jax.vmap(lambda one: fold(one, 2, layer))(
+            jax.tree.map(lambda leaf: leaf[:1], judges_of(before.critic))
+        )
+        if config.guide:
+            climbed = jax.vmap(lambda one: fold(one, 2, 2))(before.critic[1])
         sample = lambda k, o: actor.sample(k, before.actor, o, energy_of(climbed, o, RELU), alpha)  # noqa: E731
         drawn = jax.vmap(sample)(keys, batch.next_observation)
         now = jnp.concatenate([batch.observation, batch.action], axis=1)
         then = jnp.concatenate([batch.next_observation, drawn.action[:, 0]], axis=1)
         joined = jnp.concatenate([now, then])
-        predicted, seen = jax.vmap(lambda one: values_of(one, joined, action_layer=layer))(before.critic)
+        predicted, seen = jax.vmap(lambda one: values_of(one, joined, action_layer=layer))(judges_of(before.critic))
 
-        def loss_by(critic):
+        def target_by(critic):
             judge = jax.vmap(lambda one: fold(one, 2, layer))(critic)
             worth = lambda o, actions: jax.vmap(min_value(judge, o, RELU))(actions)  # noqa: E731
             values = jax.vmap(worth)(batch.next_observation, drawn.action) - alpha * drawn.log_prob
-            y = batch.reward + config.discount * (1 - batch.terminated) * values.mean(axis=1)
-            return ((predicted[:, :32] - y[None]) ** 2).mean()
+            return batch.reward + config.discount * (1 - batch.terminated) * values.mean(axis=1)
 
-        return loss_by(seen), loss_by(before.critic), average(before.critic, seen)
+        loss_by = lambda critic: ((predicted[:, :32] - target_by(critic)[None]) ** 2).mean()  # noqa: E731
+        told = ()
+        if config.guide:
+            guided, guide_seen = jax.vmap(lambda one: values_of(one, joined, action_layer=2))(before.critic[1])
+            told = ((guided[:, :32] - target_by(seen)[None]) ** 2).mean(), average(before.critic[1], guide_seen)
+        return loss_by(seen), loss_by(judges_of(before.critic)), average(judges_of(before.critic), seen), told
 
-    wanted, by_averages, expected = by_hand(before)
+    wanted, by_averages, expected, told = by_hand(before)
     np.testing.assert_allclose(metrics["critic_loss"], wanted, rtol=1e-4)
     assert abs(by_averages - wanted) > 0.01
-    for new, old in zip(state.critic.norms, expected.norms, strict=True):
+    moved = [(judges_of(state.critic), expected)]
+    if config.guide:
+        np.testing.assert_allclose(metrics["guide_loss"], told[0], rtol=1e-4)
+        moved.append((state.critic[1], told[1]))
+    for new, old in (pair for now, then in moved for pair in zip(now.norms, then.norms, strict=True)):
         np.testing.assert_allclose(new.mean, old.mean, atol=1e-5)
         np.testing.assert_allclose(new.variance, old.variance, rtol=1e-4)
 
     def start_loss(num, after):
-        plain = jax.vmap(lambda one: fold(one, 2, layer))(jax.tree.map(lambda leaf: leaf[:num], after.critic))
+        plain = jax.vmap(lambda one: fold(one, 2, layer))(
+            jax.tree.map(lambda leaf: leaf[:num], judges_of(after.critic))
+        )
         alpha, keys = jnp.exp(before.log_alpha), jax.random.split(jax.random.split(key, 3)[1], 32)
         one = lambda k, o: actor.loss(k, before.actor, o, min_value(plain, o, RELU), alpha)  # noqa: E731
         return jnp.mean(jax.vmap(one)(keys, batch.observation))

@@ -32,6 +32,7 @@ BAD = {
     "num_particles": [0],
     "num_steps": [-1],
     "num_climbed": [0, -1, 1.5, 3],
+    "guide": [(0,), 128, (1.5,)],
     "step_size": [0.0],
     "bandwidth": [-1.0],
     "bandwidth_factor": [0.0],

@@ -144,6 +144,8 @@ def test_what_cannot_be_exported_is_one_line(sac, hopper, tmp_path, monkeypatch)
     file = tmp_path / "policy"
     with pytest.raises(Unexportable, match="is more than one network: use --format onnx"):
         export(hopper, file, "weights", "argmax")
+    with pytest.raises(Unexportable, match="the rule 'mean' of 's2ac' is more than one network"):
+        export(Agent(still(*SIZES["Hopper"]), "s2ac", num_flows=1, **SAMPLER, **SMALL), file, "weights", "mean")
     with pytest.raises(Unexportable, match="draws noise that is not Gaussian"):
         export(sac, file, "onnx", "softmax")
     with pytest.raises(InvalidArgument, match="did you mean 'onnx'"):

@@ -59,8 +59,9 @@ def make_draw(name, dimension):
     elif name == "s2ac-start":
         actor = make_svgd_actor(spec, S2acConfig(**MODERATE, num_steps=0, num_particles=1))
     else:
-        count = REFERENCES if name == "s2ac-tracer" else 4
-        actor = make_svgd_actor(spec, S2acConfig(**MODERATE, **tracer, num_particles=count))
+        count = REFERENCES if name.startswith("s2ac-tracer") else 4
+        flows = 2 if name.endswith("flow") else 0
+        actor = make_svgd_actor(spec, S2acConfig(**MODERATE, **tracer, num_particles=count, num_flows=flows))
 
     def draw(key, params):
         drawn = actor.sample(key, params, OBSERVATION, energy, jnp.array(0.5))
@@ -86,7 +87,7 @@ def draw_many(name, dimension):
     The tracers of one key share their references, and their density is exact given those: all come from one key.
     """
     draw, params = make_draw(name, dimension)
-    keys = jax.random.split(jax.random.key(4), 1 if name == "s2ac-tracer" else COUNT)
+    keys = jax.random.split(jax.random.key(4), 1 if name.startswith("s2ac-tracer") else COUNT)
     action, log_prob, *metrics = jax.jit(jax.vmap(draw, (0, None)))(keys, params)
     if name == "s2ac-four":
         action, log_prob = action[:, :1], log_prob[:, :1]  # independent ones only
@@ -135,7 +136,7 @@ def assert_mean(values, expected):
     assert abs(values.mean() - expected) < 4 * values.std() / len(values) ** 0.5 + 1e-3
 
 
-NAMES = ["sac", *(f"sac-nf-{flow}" for flow in FLOWS), "ppo", "s2ac-start", "s2ac-tracer"]
+NAMES = ["sac", *(f"sac-nf-{flow}" for flow in FLOWS), "ppo", "s2ac-start", "s2ac-tracer", "s2ac-tracer-flow"]
 
 
 @pytest.mark.parametrize("dimension", [1, 2])

@@ -44,7 +44,9 @@ def network_of(
         layers = state.actor
     elif algo == "ppo" and select == "mean":
         layers, head = folded(state.params[0], state.scale), "clip"
-    elif (algo == "sac" and select in ("sample", "mean")) or (select == "mean" and algo.startswith("s2ac")):
+    elif (algo == "sac" and select in ("sample", "mean")) or (
+        algo.startswith("s2ac") and select == "mean" and not config.num_flows
+    ):
         layers, head = state.actor, "gaussian"
     if not layers or noise_seed is not None:
         raise Unexportable(

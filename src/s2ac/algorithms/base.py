@@ -39,6 +39,7 @@ PRECISIONS = ("auto", "float32", "bfloat16")
 
 RANGES: dict[str, Callable[[str, Any], None]] = {
     "hidden": _hidden,
+    "guide": _hidden,
     "score_precision": lambda name, value: check_name(name, value, PRECISIONS),
     "activation": lambda name, value: check_name(name, value, ACTIVATIONS),
     "learning_rate": check_positive,
@@ -174,3 +175,4 @@ class Actor(NamedTuple):
     # What the parameters descend, of one observation, if it is not the negative soft value of their samples.
     loss: Callable[[Key, Any, Array, Callable[[Array], Array], Array], Array] | None = None
     num_climbed: int | None = None  # `q` is the minimum of so many critics; of all if not given
+    guide: tuple[int, ...] = ()  # hidden layers of the critic that `q` is, if it is none of those which judge

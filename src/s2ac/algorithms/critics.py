@@ -1,6 +1,7 @@
 r"""What learns Q: critics beside target networks, or critics with batch normalisation. And what everyone asks of them."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import jax
@@ -86,7 +87,8 @@ class Critics(NamedTuple):
     """
 
     init: Callable[[Key], tuple[Any, Any]]
-    plain: Callable[[Any], Critic]  # the critic as samplers and selection rules see it
+    plain: Callable[[Any], Critic]  # the critic as selection rules see it
+    climbed: Callable[[Any], Critic]  # and as samplers do
     judge: Callable[[Any, Any, Transition, Array], Critic]  # (critic, target, batch, actions) to Q̄
     loss: Callable[[Any, Transition, Array, Array], tuple[Array, tuple[Metrics, Any]]]  # (critic, batch, actions, y)
     move: Callable[[Any, Any, Any], tuple[Any, Any]]  # (new critic, target, what `loss` saw) to critic and target
@@ -105,6 +107,7 @@ def critics_with_targets(num: int, spec: EnvSpec, config: OffPolicyConfig) -> Cr
 
     return Critics(
         init,
+        lambda critic: critic,
         lambda critic: critic,
         lambda critic, target, batch, actions: target,
         loss,
@@ -136,7 +139,44 @@ def critics_with_batch_norm(num: int, spec: EnvSpec, config: OffPolicyConfig) ->
     return Critics(
         init,
         plain,
+        plain,
         lambda critic, target, batch, actions: plain(values(critic, batch, actions)[1]),
         loss,
         lambda critic, target, seen: (average(critic, seen), ()),
     )
+
+
+def with_guide(judges: Critics, guide: Critics) -> Critics:
+    """Beside the judges a critic that learns from the same targets y and says nothing in them: samplers climb it, and no target is credited with its errors."""
+
+    def init(key: Key) -> tuple[Any, Any]:
+        key_guide = jax.random.fold_in(key, 2**20)  # far from the judges': split(key, n)[i] is fold_in(key, i)
+        (critic, target), (other, other_target) = judges.init(key), guide.init(key_guide)
+        return (critic, other), (target, other_target)
+
+    def loss(critic: Any, batch: Transition, actions: Array, y: Array) -> tuple[Array, tuple[Metrics, Any]]:
+        value, (metrics, seen) = judges.loss(critic[0], batch, actions, y)
+        other, (told, other_seen) = guide.loss(critic[1], batch, actions, y)
+        return value + other, (metrics | {"guide_loss": told["critic_loss"]}, (seen, other_seen))
+
+    def move(critic: Any, target: Any, seen: Any) -> tuple[Any, Any]:
+        moved = judges.move(critic[0], target[0], seen[0]), guide.move(critic[1], target[1], seen[1])
+        return (moved[0][0], moved[1][0]), (moved[0][1], moved[1][1])
+
+    return Critics(
+        init,
+        lambda critic: judges.plain(critic[0]),
+        lambda critic: guide.climbed(critic[1]),
+        lambda critic, target, batch, actions: judges.judge(critic[0], target[0], batch, actions),
+        loss,
+        move,
+    )
+
+
+def make_critics(
+    num: int, spec: EnvSpec, config: OffPolicyConfig, batch_norm: bool, guide: tuple[int, ...] = ()
+) -> Critics:
+    """The ensemble; with hidden layers for a guide one more critic, whose action joins the last of them, so that a sampler climbs one layer."""
+    kind = critics_with_batch_norm if batch_norm else critics_with_targets
+    made = kind(num, spec, config)
+    return with_guide(made, kind(1, spec, replace(config, hidden=guide, late_action=True))) if guide else made

@@ -8,7 +8,7 @@ r"""The one update that SAC, SAC-NF and S²AC share: a critic, and an actor whos
 An actor with a loss of its own descends that instead, and the entropy that α aims with is then that of the target's samples, at s'.
 
 Expectations over actions are means over the actor's particles; if it resamples them, `soft_value_of` takes their place. The energy that an S²AC sampler climbs is the
-minimum of the online critics, or of the first `num_climbed` of them, also at s'. What Q̄ is and how critics learn is in `critics.py`.
+minimum of the online critics, or of the first `num_climbed` of them, or a guide that is none of them, also at s'. What Q̄ is and how critics learn is in `critics.py`.
 """
 
 from collections.abc import Callable
@@ -20,7 +20,7 @@ import jax.numpy as jnp
 import optax
 
 from s2ac.algorithms.base import ActionSample, Actor, Algorithm, OffPolicyConfig
-from s2ac.algorithms.critics import critics_with_batch_norm, critics_with_targets, energy_of, min_value, td_target
+from s2ac.algorithms.critics import energy_of, make_critics, min_value, td_target
 from s2ac.checks import InvalidArgument
 from s2ac.networks import Critic
 from s2ac.types import Array, EnvSpec, Key, Metrics, Params, Transition
@@ -107,7 +107,7 @@ def soft_value_of(values: Array, log_prob: Array, alpha: Array, resample: bool) 
 
 def make_maxent(spec: EnvSpec, config: MaxEntConfig, actor: Actor, auxiliary: Auxiliary | None = None) -> Algorithm:
     """An algorithm from an actor."""
-    critics = (critics_with_batch_norm if config.batch_norm else critics_with_targets)(config.num_critics, spec, config)
+    critics = make_critics(config.num_critics, spec, config, config.batch_norm, actor.guide)
     optimiser = optax.adam(config.learning_rate, b1=config.adam_b1)
     alpha_optimiser = optax.adam(config.learning_rate)
     critic_rate = config.learning_rate if config.critic_learning_rate is None else config.critic_learning_rate
@@ -140,12 +140,14 @@ def make_maxent(spec: EnvSpec, config: MaxEntConfig, actor: Actor, auxiliary: Au
         updates, memory = by.update(gradient, memory, params)
         return optax.apply_updates(params, updates), memory
 
-    def draw(key: Key, params: Params, critic: Critic, observation: Array, alpha: Array) -> ActionSample:
-        """The actor's particles of one observation."""
-        return actor.sample(key, params, observation, energy_at(critic, observation), alpha)
+    def climbed_by(state: MaxEntState) -> Critic:
+        return jax.tree.map(lambda leaf: leaf[: actor.num_climbed], critics.climbed(state.critic))
 
-    def energy_at(critic: Critic, observation: Array) -> Callable[[Array], Array]:
-        climbed = jax.tree.map(lambda leaf: leaf[: actor.num_climbed], critic)
+    def draw(key: Key, params: Params, climbed: Critic, observation: Array, alpha: Array) -> ActionSample:
+        """The actor's particles of one observation."""
+        return actor.sample(key, params, observation, energy_at(climbed, observation), alpha)
+
+    def energy_at(climbed: Critic, observation: Array) -> Callable[[Array], Array]:
         return energy_of(climbed, observation, config.activations, actor.score_dtype)
 
     def soft_value(critic: Critic, observation: Array, drawn: ActionSample, alpha: Array) -> tuple[Array, Array]:
@@ -154,14 +156,14 @@ def make_maxent(spec: EnvSpec, config: MaxEntConfig, actor: Actor, auxiliary: Au
         return soft_value_of(values, drawn.log_prob, alpha, actor.resample)
 
     def actor_loss(params: Params, keys: Key, state: MaxEntState, observations: Array) -> tuple[Array, Metrics]:
-        alpha, critic = jnp.exp(state.log_alpha), critics.plain(state.critic)
+        alpha, critic, climbed = jnp.exp(state.log_alpha), critics.plain(state.critic), climbed_by(state)
 
         def one(key: Key, observation: Array) -> tuple[Array, Metrics]:
             judge = energy_of(critic, observation, config.activations)
             if actor.loss:
                 loss = actor.loss(key, params, observation, judge, alpha)
                 return loss, {"actor_loss": loss}
-            drawn = draw(key, params, critic, observation, alpha)
+            drawn = draw(key, params, climbed, observation, alpha)
             values = jax.vmap(judge)(drawn.action)
             value, entropy = soft_value_of(values, drawn.log_prob, alpha, actor.resample)
             return -value, {"actor_loss": -value, "entropy": entropy, **drawn.metrics}
@@ -173,8 +175,8 @@ def make_maxent(spec: EnvSpec, config: MaxEntConfig, actor: Actor, auxiliary: Au
         key_target, key_actor, key_auxiliary = jax.random.split(key, 3)
         num, alpha = batch.reward.shape[0], jnp.exp(state.log_alpha)
 
-        keys, plain = jax.random.split(key_target, num), critics.plain(state.critic)
-        drawn = jax.vmap(draw, (0, None, None, 0, None))(keys, state.actor, plain, batch.next_observation, alpha)
+        keys, climbed = jax.random.split(key_target, num), climbed_by(state)
+        drawn = jax.vmap(draw, (0, None, None, 0, None))(keys, state.actor, climbed, batch.next_observation, alpha)
         actions = drawn.action[:, 0]
         judge = critics.judge(state.critic, state.target, batch, actions)
         next_value, entropy = jax.vmap(soft_value, (None, 0, 0, None))(judge, batch.next_observation, drawn, alpha)
@@ -193,11 +195,11 @@ def make_maxent(spec: EnvSpec, config: MaxEntConfig, actor: Actor, auxiliary: Au
             actor_params, actor_memory = descend(gradient, state.actor_memory, state.actor)
 
         if auxiliary:
-            keys, plain = jax.random.split(key_auxiliary, num), critics.plain(state.critic)
+            keys, climbed = jax.random.split(key_auxiliary, num), climbed_by(state)
 
             def auxiliary_loss(params: Params) -> Array:
                 def one(k: Key, observation: Array) -> Array:
-                    return auxiliary.loss(params, k, observation, energy_at(plain, observation), alpha)
+                    return auxiliary.loss(params, k, observation, energy_at(climbed, observation), alpha)
 
                 return jnp.mean(jax.vmap(one)(keys, batch.observation))
 
@@ -227,7 +229,7 @@ def make_maxent(spec: EnvSpec, config: MaxEntConfig, actor: Actor, auxiliary: Au
             return auxiliary.act(key, state.auxiliary, observation)
         key_sample, key_select = jax.random.split(key)
         alpha, critic = jnp.exp(state.log_alpha), critics.plain(state.critic)
-        drawn = draw(key_sample, state.actor, critic, observation, alpha)
+        drawn = draw(key_sample, state.actor, climbed_by(state), observation, alpha)
         if rule in ("softmax", "argmax") and drawn.log_prob.shape[0] == 1:
             drawn = cloud(key_sample, state, observation, CANDIDATES)
         values = jax.vmap(min_value(critic, observation, config.activations))(drawn.action)
@@ -252,8 +254,8 @@ def make_maxent(spec: EnvSpec, config: MaxEntConfig, actor: Actor, auxiliary: Au
 
     def cloud(key: Key, state: MaxEntState, observation: Array, num: int) -> ActionSample:
         """`num` particles of one observation: whole sets, as many as that takes, the last one cut."""
-        critic, alpha = critics.plain(state.critic), jnp.exp(state.log_alpha)
-        one = lambda k: draw(k, state.actor, critic, observation, alpha)  # noqa: E731
+        climbed, alpha = climbed_by(state), jnp.exp(state.log_alpha)
+        one = lambda k: draw(k, state.actor, climbed, observation, alpha)  # noqa: E731
         sets = -(-num // jax.eval_shape(one, key).log_prob.shape[0])
         drawn = jax.vmap(one)(jax.random.split(key, sets))
         action = drawn.action.reshape(-1, spec.action_size)

@@ -12,7 +12,8 @@ and the reported density is log π(a|s) = log q^L(u) − log |det da/du|. The th
 
 Departures from the paper: the velocity is k∇log p + ∇k with p as above (the paper's is α times that, and its released
 code leaves out both 1/α and the squash); the step is bounded (`max_jacobian_norm`) instead of dropping particles
-that leave a range. With `num_steps = 0` and one particle this is SAC, bit for bit.
+that leave a range. The start may pass through flows (`num_flows`). With `num_steps = 0` and one particle this is SAC, with flows
+SAC-NF, bit for bit.
 """
 
 from collections.abc import Callable
@@ -27,6 +28,7 @@ from s2ac.algorithms.maxent import Auxiliary, make_maxent
 from s2ac.algorithms.sac import SacConfig, box_of, gaussian_of, init_gaussian
 from s2ac.checks import InvalidArgument, check_name
 from s2ac.distributions import Box, Gaussian, uniform_pre_tanh
+from s2ac.flows import FLOWS, Flowed, init_flows
 from s2ac.networks import init_mlp, mlp
 from s2ac.samplers import FORMS, Sampler, make_svgd, run
 from s2ac.samplers.kernel import as_rule, mean
@@ -79,6 +81,9 @@ class S2acConfig(SacConfig):
     num_climbed: int | None = None
     """How many of the critics, the first ones, the sampler (and f_ψ) climbs the minimum of; all if not given."""
 
+    guide: tuple[int, ...] = ()
+    """Hidden layers of a critic that the sampler (and f_ψ) climbs and that says nothing in the targets, see `with_guide`; none if empty. The action joins its last one."""
+
     score_precision: str = "auto"
     """Of the critic's gradient inside the sampler: float32, bfloat16, or auto: bfloat16 on an accelerator."""
 
@@ -101,6 +106,12 @@ class S2acConfig(SacConfig):
     start_std: float = 0.707
     """Standard deviation of a fixed start: variance 0.5."""
 
+    num_flows: int = 0
+    """Flows that a learned start passes through before the sampler, as in SAC-NF."""
+
+    flow: str = "radial"
+    """radial, planar, coupling or iaf (inverse autoregressive)."""
+
     amortized: bool = False
     """Also train f_ψ(s, z), for use at test time (φ,θ,ψ)."""
 
@@ -108,11 +119,25 @@ class S2acConfig(SacConfig):
         super().__post_init__()
         if self.num_climbed is not None and self.num_climbed > self.num_critics:
             raise InvalidArgument(f"num_climbed = {self.num_climbed}: must be at most num_critics = {self.num_critics}")
+        if self.guide and self.num_climbed is not None:
+            raise InvalidArgument(
+                f"guide = {self.guide}: must be empty where num_climbed is set (it is {self.num_climbed}): none of the critics is climbed"
+            )
+        if self.guide and self.frequency is not None:
+            raise InvalidArgument(
+                f"guide = {self.guide}: must be empty where frequency is set (it is {self.frequency}): its action would see no sine"
+            )
         if (
             self.batch_norm and self.resample
         ):  # the batch's statistics would be of the start's actions, not the policy's
             raise InvalidArgument(
                 "batch_norm = True: must be off where resample is on (--no-batch-norm or --no-resample)"
+            )
+        if self.num_flows and self.start == "fixed":
+            raise InvalidArgument(f"num_flows = {self.num_flows}: must be 0 where the start is fixed (S²AC(φ))")
+        if self.num_flows and self.mode_alpha is not None:  # σ_θ is then not the start's width
+            raise InvalidArgument(
+                f"num_flows = {self.num_flows}: must be 0 where mode_alpha is set (it is {self.mode_alpha}; --mode-alpha None)"
             )
 
 
@@ -155,56 +180,69 @@ def make_svgd_actor(spec: EnvSpec, config: S2acConfig) -> Actor:
     """Particles of one observation, moved by SVGD from the start distribution."""
     check_name("form", config.form, FORMS)
     check_name("start", config.start, ("learned", "fixed"))
+    check_name("flow", config.flow, FLOWS)
     box = box_of(spec)
     if config.num_steps:
         make_sampler(config)  # refuses bad settings now, not in the first update
     drawn = config.num_particles * (2 if config.num_steps and FORMS[config.form].tracer else 1)
 
-    def start_of(params: Params, observation: Array) -> Gaussian:
+    def gaussian(params: Params, observation: Array) -> Gaussian:
         if config.start == "learned":
             return gaussian_of(params, observation, config)
         return Gaussian(jnp.zeros(spec.action_size), jnp.full(spec.action_size, config.start_std))
 
+    def start_of(params: Params, observation: Array) -> Flowed:
+        network, flows = params if config.num_flows else (params, ())
+        return Flowed(gaussian(network, observation), config.flow, flows)
+
     def sample(key: Key, params: Params, observation: Array, q: Callable[[Array], Array], alpha: Array) -> ActionSample:
         law = start_of(params, observation)
         key_start, key_run = jax.random.split(key)
-        particles = law.sample(key_start, drawn)
-        log_density = jax.vmap(law.log_density)(particles)
-        metrics = {"entropy_start": -jnp.mean(log_density)}
+        particles, log_start, log_det = law.draw(key_start, drawn)
+        log_density = log_start - log_det
+        metrics = {"entropy_start": -jnp.mean(log_start)}
+        if config.num_flows:
+            metrics["entropy_flow"] = jnp.mean(log_det)
         if config.num_steps:
             sampler = make_sampler(config, alpha)
             state = sampler.init(particles, log_density)
             target = policy_target(box, q, alpha)
             state, info = run(sampler, key_run, state, target, config.num_steps)
+            metrics["entropy_sampler"] = jnp.mean(log_density) - jnp.mean(state.log_density)
             particles, log_density = state.particles, state.log_density
-            metrics["entropy_sampler"] = -jnp.mean(log_density) - metrics["entropy_start"]
             metrics |= {"step_size": jnp.mean(info.step_size), "jacobian_norm": jnp.mean(info.jacobian_norm)}
             metrics |= {"guarded": jnp.mean(info.guarded), "bandwidth": jnp.mean(info.bandwidth)}
             metrics["particle_std"] = jnp.mean(jnp.std(particles, axis=0))
         squash = jax.vmap(box.log_det)(particles)
-        metrics |= {"entropy_squash": jnp.mean(squash), "std": jnp.mean(law.std)}
+        metrics |= {"entropy_squash": jnp.mean(squash), "std": jnp.mean(law.gaussian.std)}
         return ActionSample(jax.vmap(box.squash)(particles), log_density - squash, metrics)
 
     def start_loss(key: Key, params: Params, observation: Array, q: Callable[[Array], Array], alpha: Array) -> Array:
         """SAC's, at the start's own temperature."""
         law = start_of(params, observation)
-        particles = law.sample(jax.random.split(key)[0], drawn)
-        log_prob = jax.vmap(lambda u: law.log_density(u) - box.log_det(u))(particles)
+        particles, log_start, log_det = law.draw(jax.random.split(key)[0], drawn)
+        log_prob = log_start - log_det - jax.vmap(box.log_det)(particles)
         value = jax.vmap(lambda u: q(box.squash(u)))(particles)
         return jnp.mean(start_temperature(config, alpha) * log_prob - value)
 
     def mean_action(params: Params, observation: Array) -> Array:
-        return box.squash(start_of(params, observation).mean)
+        return box.squash(start_of(params, observation).middle)
 
     def init(key: Key) -> Params:
-        return init_gaussian(key, spec, config) if config.start == "learned" else ()
+        if config.start == "fixed":
+            return ()
+        network = init_gaussian(key, spec, config)
+        key_flows = jax.random.fold_in(key, 2**20)  # as SAC-NF's
+        flows = init_flows(key_flows, config.flow, config.num_flows, spec.action_size)
+        return (network, flows) if flows else network
 
-    modes = None if config.mode_alpha is None else make_modes(config, config.mode_alpha, box, start_of)
+    modes = None if config.mode_alpha is None else make_modes(config, config.mode_alpha, box, gaussian)
     loss = None if config.start_alpha is None else start_loss
-    return Actor(init, sample, mean_action, score_dtype(config), config.resample, modes, loss, config.num_climbed)
+    dtype = score_dtype(config)
+    return Actor(init, sample, mean_action, dtype, config.resample, modes, loss, config.num_climbed, config.guide)
 
 
-def make_modes(config: S2acConfig, mode_alpha: float, box: Box, start_of: Callable[[Params, Array], Gaussian]) -> Modes:
+def make_modes(config: S2acConfig, mode_alpha: float, box: Box, gaussian: Callable[[Params, Array], Gaussian]) -> Modes:
     r"""Choose a mode at a temperature τ ≥ α, and the place in it at α.
 
     exp(Q/α) weighs two modes by exp(ΔQ/α). So at a small α a critic that is wrong by α between two equally good ways to act decides
@@ -227,7 +265,7 @@ def make_modes(config: S2acConfig, mode_alpha: float, box: Box, start_of: Callab
     def near(key: Key, params: Params, observation: Array, action: Array, alpha: Array) -> ActionSample:
         scaled = (action - 0.5 * (box.low + box.high)) / box.half_width
         shrink = jnp.sqrt(temperature(alpha, False) / start_temperature(config, alpha))
-        law = Gaussian(jnp.arctanh(jnp.clip(scaled, -EDGE, EDGE)), start_of(params, observation).std * shrink)
+        law = Gaussian(jnp.arctanh(jnp.clip(scaled, -EDGE, EDGE)), gaussian(params, observation).std * shrink)
         points = law.sample(key, config.num_particles)
         log_density = jax.vmap(law.log_density)(points) - jax.vmap(box.log_det)(points)
         return ActionSample(jax.vmap(box.squash)(points), log_density, {})

@@ -135,6 +135,7 @@ def test_bad_settings_are_refused(make, message):
         (jnp.zeros((1, 2)), jnp.zeros(1), gaussian(), "1 particles: this sampler needs at least 2"),
         (jnp.zeros(4), jnp.zeros(4), gaussian(), r"particles of shape \(4,\)"),
         (jnp.zeros((4, 0)), jnp.zeros(4), gaussian(), "neither of them 0"),
+        (jnp.zeros((4, 2), int), jnp.zeros(4), gaussian(), "particles of int32: must be floating-point numbers"),
         (jnp.zeros((4, 2)), jnp.zeros((4, 1)), gaussian(), r"log_density of shape \(4, 1\): must be \(4,\)"),
         (jnp.zeros((4, 2)), jnp.zeros(4), lambda x: x, r"log_target returns shape \(2,\): must be a scalar"),
         (

@@ -121,11 +121,11 @@ class S2acConfig(SacConfig):
             raise InvalidArgument(f"num_climbed = {self.num_climbed}: must be at most num_critics = {self.num_critics}")
         if self.guide and self.num_climbed is not None:
             raise InvalidArgument(
-                f"guide = {self.guide}: must be empty where num_climbed is set (it is {self.num_climbed}): none of the critics is climbed"
+                f"guide = {self.guide}: must be empty where num_climbed is set (it is {self.num_climbed}; --num-climbed None)"
             )
         if self.guide and self.frequency is not None:
             raise InvalidArgument(
-                f"guide = {self.guide}: must be empty where frequency is set (it is {self.frequency}): its action would see no sine"
+                f"guide = {self.guide}: must be empty where frequency is set (it is {self.frequency}; --frequency None): its action would see no sine"
             )
         if (
             self.batch_norm and self.resample

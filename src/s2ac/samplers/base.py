@@ -123,6 +123,8 @@ def check_start(state: Any, log_target: LogTarget, min_particles: int) -> None:
     for name, points in (("particles", state.particles), ("references", moving)):
         if points.ndim != 2 or 0 in points.shape:
             raise InvalidArgument(f"{name} of shape {points.shape}: must be [number, dimension], neither of them 0")
+        if not jnp.issubdtype(points.dtype, jnp.floating):
+            raise InvalidArgument(f"{name} of {points.dtype}: must be floating-point numbers")
     if moving.shape[0] < min_particles:
         raise InvalidArgument(f"{moving.shape[0]} particles: this sampler needs at least {min_particles}")
     if moving.shape[1] != state.particles.shape[1]:

@@ -3,7 +3,7 @@
     python benchmarks/sampler_gain.py RUN --states 256 --episodes 40
     python benchmarks/sampler_gain.py RUN --step-size 0.01 0.1 0.3 --bandwidth-factor 0.25 4
 
-RUN is a directory of `s2ac train ENV --algo s2ac` or `sac` on a Gymnasium environment; for SAC the sampler of the MuJoCo preset `ten-particles` is put on top of its policy. Particles are moved from the
+RUN is a directory of `s2ac train ENV --algo s2ac`, `sac` or `sac-nf` on a Gymnasium environment; for the last two the sampler of the MuJoCo preset `ten-particles` is put on top of its policy. Particles are moved from the
 start's draws by one critic alone, by the minimum of both, and by the guide if there is one, and every critic says by how much they are better than the start. A gain
 by the climbed critic that the other one does not see is an error of the critic, and not of the policy. It enters each target, once a step.
 
@@ -50,12 +50,8 @@ def plain(run, config, state):
     """The critics, their targets, and what the agent's own sampler may climb beside them, by name."""
     critics = make_critics(config.num_critics, run.loop.spec, config, config.batch_norm, config.guide)
     critic = critics.plain(state.critic)
-    target = state.target[0] if config.guide else state.target
-    return (
-        critic,
-        critic if config.batch_norm else target,
-        {"guide": critics.climbed(state.critic)} if config.guide else {},
-    )
+    guide = {"guide": critics.climbed(state.critic)} if config.guide else {}
+    return critic, critic if config.batch_norm else state.target, guide
 
 
 def one(critic, index):

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from s2ac.algorithms import ALGORITHMS
-from s2ac.algorithms.critics import critic_loss, energy_of, min_value, td_target
+from s2ac.algorithms.critics import critic_loss, energy_of, make_critics, min_value, td_target
 from s2ac.algorithms.ddpg import DdpgConfig, make_ddpg
 from s2ac.algorithms.ppo import (
     PpoConfig,
@@ -91,6 +91,17 @@ def test_without_steps_s2ac_with_flows_is_sac_nf():
     config = S2acConfig(**flows, num_steps=0, num_particles=1, start_alpha=0.0, start_ratio=1.0)
     s2ac, _ = after_updates(make_s2ac(SPEC, config))
     assert_same(sac_nf, s2ac)
+    makers = (
+        make_sac_nf(SPEC, SacNfConfig(**flows)),
+        make_s2ac(SPEC, config),
+        make_s2ac(SPEC, replace(config, num_flows=0)),
+    )
+    states = sac_nf, s2ac, s2ac._replace(actor=s2ac.actor[0])
+    means = [
+        made.act(jax.random.key(0), state, jnp.ones(3), "mean") for made, state in zip(makers, states, strict=True)
+    ]
+    np.testing.assert_array_equal(means[0], means[1])
+    assert np.abs(means[1] - means[2]).max() > 1e-4  # the Gaussian's mean goes through the flows
     with pytest.raises(InvalidArgument, match="num_flows = 2: must be 0 where the start is fixed"):
         replace(config, start="fixed")
     with pytest.raises(InvalidArgument, match="num_flows = 2: must be 0 where mode_alpha is set"):
@@ -240,37 +251,64 @@ def test_the_sampler_climbs_the_first_critics_and_the_target_is_the_minimum_of_a
     assert 90 < gap < 110
 
 
-def test_a_guide_steers_the_particles_and_judges_nothing():
-    """Particles move by the guide alone, and values do not see it. Without steps it changes nothing else, bit for bit."""
-    config = S2acConfig(hidden=(8,), num_steps=2, num_particles=3, guide=(8, 4), step_size=0.5)
-    algorithm, key, observation = make_s2ac(SPEC, config), jax.random.key(1), jnp.ones(3)
-    state = jax.jit(algorithm.init)(jax.random.key(0))
+GUIDED = S2acConfig(hidden=(8,), num_steps=2, num_particles=3, guide=(8, 4), step_size=0.5)
+
+
+def guided_states(config=GUIDED):
+    """A first state, one whose guide is another, and one whose judges are."""
+    state = jax.jit(make_s2ac(SPEC, config).init)(jax.random.key(0))
     judges, guide = state.critic
-    assert [leaf.shape[0] for leaf in jax.tree.leaves(guide)] == [1] * len(jax.tree.leaves(guide))
-    assert guide.action.shape == (1, 2, 4)
     turned = lambda one: jax.tree.map(lambda leaf: -2 * leaf, one)  # noqa: E731
+    return state, state._replace(critic=(judges, turned(guide))), state._replace(critic=(turned(judges), guide))
 
-    def seen(critic):
-        drawn = algorithm.cloud(key, state._replace(critic=critic), observation, 3)
-        return drawn.action, algorithm.value(state._replace(critic=critic), observation, jnp.array([0.5, 0.1]))
 
-    action, value = seen((judges, guide))
-    other_action, same_value = seen((judges, turned(guide)))
-    same_action, other_value = seen((turned(judges), guide))
-    assert np.abs(other_action - action).max() > 1e-3
-    assert same_value == value
-    np.testing.assert_array_equal(same_action, action)
-    assert abs(other_value - value) > 0.01
+def test_a_guide_steers_the_particles_and_judges_nothing():
+    """Particles move by the guide alone; values and the choice among particles do not see it."""
+    algorithm, key, observation = make_s2ac(SPEC, GUIDED), jax.random.key(1), jnp.ones(3)
+    state, other_guide, other_judges = guided_states()
+    assert state.critic[1].action.shape == (1, 2, 4)
+    draws = (
+        lambda state: algorithm.cloud(key, state, observation, 3).action,
+        lambda state: algorithm.act(key, state, observation, "sample"),
+    )
+    for draw in draws:
+        assert np.abs(draw(state) - draw(other_guide)).max() > 1e-3
+        np.testing.assert_array_equal(draw(state), draw(other_judges))
+    action = jnp.array([0.5, 0.1])
+    assert algorithm.value(other_guide, observation, action) == min_value(state.critic[0], observation, RELU)(action)
+    unmoved = make_s2ac(SPEC, replace(GUIDED, num_steps=0, num_particles=10))
+    for rule in ("argmax", "softmax"):
+        chosen, same, other = (unmoved.act(key, s, observation, rule) for s in guided_states())
+        np.testing.assert_array_equal(chosen, same)
+        assert np.abs(chosen - other).max() > 1e-3
 
-    still = replace(config, num_steps=0, learn_alpha=True, learning_rate=0.01)
+
+def test_a_guide_in_an_update():
+    """The start is learned through particles that it moved, f_ψ climbs it, and without steps it changes nothing of the rest, bit for bit."""
+    config = replace(GUIDED, amortized=True, critic_learning_rate=1e-12)  # critics that stay as they are
+    update, batch = jax.jit(make_s2ac(SPEC, config).update), make_batch()
+    (one, told), (other, otherwise), (same, _) = (update(jax.random.key(2), s, batch) for s in guided_states(config))
+    assert abs(told["actor_loss"] - otherwise["actor_loss"]) > 1e-3
+    assert_same(one.auxiliary, same.auxiliary)
+    assert any(
+        np.abs(x - y).max() > 1e-5 for x, y in zip(*map(jax.tree.leaves, (one.auxiliary, other.auxiliary)), strict=True)
+    )
+
+    still = replace(GUIDED, num_steps=0, learn_alpha=True, learning_rate=0.01)
     alone, _ = after_updates(make_s2ac(SPEC, replace(still, guide=())), 50)
     guided, metrics = after_updates(make_s2ac(SPEC, still), 50)
-    assert_same((alone.critic, alone.target, alone.actor, alone.log_alpha), (guided.critic[0], guided.target[0], guided.actor, guided.log_alpha))  # fmt: skip
+    judged = guided._replace(critic=guided.critic[0])
+    assert_same(*((s.critic, s.target, s.actor, s.log_alpha) for s in (alone, judged)))
     assert metrics["guide_loss"][-1] < 0.8 * metrics["guide_loss"][0]  # it learns all the same
+
+
+def test_a_guides_first_weights_are_its_own_and_what_it_excludes():
+    (judge, guide), _ = make_critics(1, SPEC, replace(GUIDED, guide=()), False, (8,)).init(jax.random.key(3))
+    assert np.abs(judge.action - guide.action).max() > 0.1
     with pytest.raises(InvalidArgument, match=r"guide = \(8, 4\): must be empty where num_climbed is set"):
-        replace(config, num_climbed=1)
+        replace(GUIDED, num_climbed=1)
     with pytest.raises(InvalidArgument, match=r"guide = \(8, 4\): must be empty where frequency is set"):
-        replace(config, frequency=1.0)
+        replace(GUIDED, frequency=1.0)
 
 
 def test_soft_update_moves_the_target_by_the_rate():

@@ -175,4 +175,3 @@ class Actor(NamedTuple):
     # What the parameters descend, of one observation, if it is not the negative soft value of their samples.
     loss: Callable[[Key, Any, Array, Callable[[Array], Array], Array], Array] | None = None
     num_climbed: int | None = None  # `q` is the minimum of so many critics; of all if not given
-    guide: tuple[int, ...] = ()  # hidden layers of the critic that `q` is, if it is none of those which judge

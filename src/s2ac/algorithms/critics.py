@@ -87,8 +87,8 @@ class Critics(NamedTuple):
     """
 
     init: Callable[[Key], tuple[Any, Any]]
-    plain: Callable[[Any], Critic]  # the critic as selection rules see it
-    climbed: Callable[[Any], Critic]  # and as samplers do
+    plain: Callable[[Any], Critic]  # the critics that judge actions: in the start's loss, in selection rules
+    climbed: Callable[[Any], Critic]  # those that a sampler may climb
     judge: Callable[[Any, Any, Transition, Array], Critic]  # (critic, target, batch, actions) to Q̄
     loss: Callable[[Any, Transition, Array, Array], tuple[Array, tuple[Metrics, Any]]]  # (critic, batch, actions, y)
     move: Callable[[Any, Any, Any], tuple[Any, Any]]  # (new critic, target, what `loss` saw) to critic and target
@@ -147,12 +147,15 @@ def critics_with_batch_norm(num: int, spec: EnvSpec, config: OffPolicyConfig) ->
 
 
 def with_guide(judges: Critics, guide: Critics) -> Critics:
-    """Beside the judges a critic that learns from the same targets y and says nothing in them: samplers climb it, and no target is credited with its errors."""
+    """Beside the judges a critic that learns from the same targets y and says nothing in them: samplers climb it, and no target is credited with its errors.
+
+    What is kept is the pair of both, and the judges' target.
+    """
 
     def init(key: Key) -> tuple[Any, Any]:
         key_guide = jax.random.fold_in(key, 2**20)  # far from the judges': split(key, n)[i] is fold_in(key, i)
-        (critic, target), (other, other_target) = judges.init(key), guide.init(key_guide)
-        return (critic, other), (target, other_target)
+        critic, target = judges.init(key)
+        return (critic, guide.init(key_guide)[0]), target
 
     def loss(critic: Any, batch: Transition, actions: Array, y: Array) -> tuple[Array, tuple[Metrics, Any]]:
         value, (metrics, seen) = judges.loss(critic[0], batch, actions, y)
@@ -160,14 +163,15 @@ def with_guide(judges: Critics, guide: Critics) -> Critics:
         return value + other, (metrics | {"guide_loss": told["critic_loss"]}, (seen, other_seen))
 
     def move(critic: Any, target: Any, seen: Any) -> tuple[Any, Any]:
-        moved = judges.move(critic[0], target[0], seen[0]), guide.move(critic[1], target[1], seen[1])
-        return (moved[0][0], moved[1][0]), (moved[0][1], moved[1][1])
+        moved, target = judges.move(critic[0], target, seen[0])
+        other, _ = guide.move(critic[1], critic[1], seen[1])  # it needs no target
+        return (moved, other), target
 
     return Critics(
         init,
         lambda critic: judges.plain(critic[0]),
         lambda critic: guide.climbed(critic[1]),
-        lambda critic, target, batch, actions: judges.judge(critic[0], target[0], batch, actions),
+        lambda critic, target, batch, actions: judges.judge(critic[0], target, batch, actions),
         loss,
         move,
     )

@@ -74,7 +74,7 @@ class Auxiliary(NamedTuple):
 class MaxEntState(NamedTuple):
     """Everything that learning changes."""
 
-    critic: Any  # each leaf [C, …]
+    critic: Any  # each leaf [C, …]; with a guide the pair of that and of leaves [1, …]
     target: Any
     actor: Params
     auxiliary: Params
@@ -105,9 +105,15 @@ def soft_value_of(values: Array, log_prob: Array, alpha: Array, resample: bool) 
     return alpha * log_mean, log_mean - jnp.sum(jax.nn.softmax(log_weight) * values) / alpha
 
 
-def make_maxent(spec: EnvSpec, config: MaxEntConfig, actor: Actor, auxiliary: Auxiliary | None = None) -> Algorithm:
-    """An algorithm from an actor."""
-    critics = make_critics(config.num_critics, spec, config, config.batch_norm, actor.guide)
+def make_maxent(
+    spec: EnvSpec,
+    config: MaxEntConfig,
+    actor: Actor,
+    auxiliary: Auxiliary | None = None,
+    guide: tuple[int, ...] = (),
+) -> Algorithm:
+    """An algorithm from an actor; `guide` are hidden layers of a critic for its sampler to climb instead."""
+    critics = make_critics(config.num_critics, spec, config, config.batch_norm, guide)
     optimiser = optax.adam(config.learning_rate, b1=config.adam_b1)
     alpha_optimiser = optax.adam(config.learning_rate)
     critic_rate = config.learning_rate if config.critic_learning_rate is None else config.critic_learning_rate
@@ -140,7 +146,7 @@ def make_maxent(spec: EnvSpec, config: MaxEntConfig, actor: Actor, auxiliary: Au
         updates, memory = by.update(gradient, memory, params)
         return optax.apply_updates(params, updates), memory
 
-    def climbed_by(state: MaxEntState) -> Critic:
+    def climbed_of(state: MaxEntState) -> Critic:
         return jax.tree.map(lambda leaf: leaf[: actor.num_climbed], critics.climbed(state.critic))
 
     def draw(key: Key, params: Params, climbed: Critic, observation: Array, alpha: Array) -> ActionSample:
@@ -156,7 +162,7 @@ def make_maxent(spec: EnvSpec, config: MaxEntConfig, actor: Actor, auxiliary: Au
         return soft_value_of(values, drawn.log_prob, alpha, actor.resample)
 
     def actor_loss(params: Params, keys: Key, state: MaxEntState, observations: Array) -> tuple[Array, Metrics]:
-        alpha, critic, climbed = jnp.exp(state.log_alpha), critics.plain(state.critic), climbed_by(state)
+        alpha, critic, climbed = jnp.exp(state.log_alpha), critics.plain(state.critic), climbed_of(state)
 
         def one(key: Key, observation: Array) -> tuple[Array, Metrics]:
             judge = energy_of(critic, observation, config.activations)
@@ -175,7 +181,7 @@ def make_maxent(spec: EnvSpec, config: MaxEntConfig, actor: Actor, auxiliary: Au
         key_target, key_actor, key_auxiliary = jax.random.split(key, 3)
         num, alpha = batch.reward.shape[0], jnp.exp(state.log_alpha)
 
-        keys, climbed = jax.random.split(key_target, num), climbed_by(state)
+        keys, climbed = jax.random.split(key_target, num), climbed_of(state)
         drawn = jax.vmap(draw, (0, None, None, 0, None))(keys, state.actor, climbed, batch.next_observation, alpha)
         actions = drawn.action[:, 0]
         judge = critics.judge(state.critic, state.target, batch, actions)
@@ -195,7 +201,7 @@ def make_maxent(spec: EnvSpec, config: MaxEntConfig, actor: Actor, auxiliary: Au
             actor_params, actor_memory = descend(gradient, state.actor_memory, state.actor)
 
         if auxiliary:
-            keys, climbed = jax.random.split(key_auxiliary, num), climbed_by(state)
+            keys, climbed = jax.random.split(key_auxiliary, num), climbed_of(state)
 
             def auxiliary_loss(params: Params) -> Array:
                 def one(k: Key, observation: Array) -> Array:
@@ -229,7 +235,7 @@ def make_maxent(spec: EnvSpec, config: MaxEntConfig, actor: Actor, auxiliary: Au
             return auxiliary.act(key, state.auxiliary, observation)
         key_sample, key_select = jax.random.split(key)
         alpha, critic = jnp.exp(state.log_alpha), critics.plain(state.critic)
-        drawn = draw(key_sample, state.actor, climbed_by(state), observation, alpha)
+        drawn = draw(key_sample, state.actor, climbed_of(state), observation, alpha)
         if rule in ("softmax", "argmax") and drawn.log_prob.shape[0] == 1:
             drawn = cloud(key_sample, state, observation, CANDIDATES)
         values = jax.vmap(min_value(critic, observation, config.activations))(drawn.action)
@@ -254,7 +260,7 @@ def make_maxent(spec: EnvSpec, config: MaxEntConfig, actor: Actor, auxiliary: Au
 
     def cloud(key: Key, state: MaxEntState, observation: Array, num: int) -> ActionSample:
         """`num` particles of one observation: whole sets, as many as that takes, the last one cut."""
-        climbed, alpha = climbed_by(state), jnp.exp(state.log_alpha)
+        climbed, alpha = climbed_of(state), jnp.exp(state.log_alpha)
         one = lambda k: draw(k, state.actor, climbed, observation, alpha)  # noqa: E731
         sets = -(-num // jax.eval_shape(one, key).log_prob.shape[0])
         drawn = jax.vmap(one)(jax.random.split(key, sets))

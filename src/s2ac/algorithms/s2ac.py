@@ -238,8 +238,7 @@ def make_svgd_actor(spec: EnvSpec, config: S2acConfig) -> Actor:
 
     modes = None if config.mode_alpha is None else make_modes(config, config.mode_alpha, box, gaussian)
     loss = None if config.start_alpha is None else start_loss
-    dtype = score_dtype(config)
-    return Actor(init, sample, mean_action, dtype, config.resample, modes, loss, config.num_climbed, config.guide)
+    return Actor(init, sample, mean_action, score_dtype(config), config.resample, modes, loss, config.num_climbed)
 
 
 def make_modes(config: S2acConfig, mode_alpha: float, box: Box, gaussian: Callable[[Params, Array], Gaussian]) -> Modes:
@@ -312,4 +311,4 @@ def make_amortized(spec: EnvSpec, config: S2acConfig) -> Auxiliary:
 def make_s2ac(spec: EnvSpec, config: S2acConfig) -> Algorithm:
     """S²AC."""
     auxiliary = make_amortized(spec, config) if config.amortized else None
-    return make_maxent(spec, config, make_svgd_actor(spec, config), auxiliary)
+    return make_maxent(spec, config, make_svgd_actor(spec, config), auxiliary, config.guide)

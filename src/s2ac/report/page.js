@@ -14,6 +14,7 @@ const METRICS = {
   particle_std: ["Spread of the particles", "std before tanh", "Within one state, after the sampler."],
   std: ["Spread of the start", "std before tanh", "Of the Gaussian that the particles start from."],
   critic_loss: ["Critic loss", "squared return", "Mean squared error against the target."],
+  guide_loss: ["Guide's loss", "squared return", "Of the critic that the sampler climbs, against the same target."],
   td_error: ["TD error", "return", "Mean absolute error against the target."],
   q_mean: ["Mean Q", "return", "Of the actions in the batch."],
   actor_loss: ["Actor loss", "return", "α log π − Q; the actor makes it smaller."],
@@ -23,7 +24,7 @@ const METRICS = {
 };
 const SPLIT = [["entropy", "total"], ["entropy_start", "start"], ["entropy_sampler", "sampler"], ["entropy_squash", "squash"], ["entropy_flow", "flow"]];
 const INSIDE = ["alpha", "step_size", "jacobian_norm", "guarded", "particle_std", "std", "bandwidth"];
-const CRITIC = ["critic_loss", "td_error", "q_mean"];
+const CRITIC = ["critic_loss", "guide_loss", "td_error", "q_mean"];
 const VIRIDIS = [[68, 1, 84], [71, 44, 122], [59, 81, 139], [44, 113, 142], [33, 144, 141], [39, 173, 129], [92, 200, 99], [170, 220, 50], [253, 231, 37]];
 
 let data = JSON.parse(document.getElementById("data").textContent);

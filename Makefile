@@ -21,15 +21,18 @@ setup-dev: $(VENV)/.installed-dev
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
-# Hashes pin every file; the package itself is installed in place, without touching the pins.
+# Hashes pin every file, and the locks name every package: nothing is resolved, so no later release can get in the way (an older
+# pip takes the newest where a package asks for another's extra). The package itself is installed in place, without touching the pins.
 $(VENV)/.installed: requirements.lock pyproject.toml | $(BIN)/python
-	$(PIP) install --require-hashes -r requirements.lock
+	$(PIP) install --no-deps --require-hashes -r requirements.lock
 	$(PIP) install --no-deps --no-build-isolation -e .
+	$(PIP) check
 	@touch $@
 
 $(VENV)/.installed-dev: requirements-dev.lock pyproject.toml | $(BIN)/python
-	$(PIP) install --require-hashes -r requirements-dev.lock
+	$(PIP) install --no-deps --require-hashes -r requirements-dev.lock
 	$(PIP) install --no-deps --no-build-isolation -e .
+	$(PIP) check
 	@touch $(VENV)/.installed $@
 
 demo: setup

@@ -268,8 +268,8 @@ def test_a_guide_steers_the_particles_and_judges_nothing():
     state, other_guide, other_judges = guided_states()
     assert state.critic[1].action.shape == (1, 2, 4)
     draws = (
-        lambda state: algorithm.cloud(key, state, observation, 3).action,
-        lambda state: algorithm.act(key, state, observation, "sample"),
+        jax.jit(lambda state: algorithm.cloud(key, state, observation, 3).action),
+        jax.jit(lambda state: algorithm.act(key, state, observation, "sample")),
     )
     for draw in draws:
         assert np.abs(draw(state) - draw(other_guide)).max() > 1e-3
@@ -278,13 +278,14 @@ def test_a_guide_steers_the_particles_and_judges_nothing():
     assert algorithm.value(other_guide, observation, action) == min_value(state.critic[0], observation, RELU)(action)
     unmoved = make_s2ac(SPEC, replace(GUIDED, num_steps=0, num_particles=10))
     for rule in ("argmax", "softmax"):
-        chosen, same, other = (unmoved.act(key, s, observation, rule) for s in guided_states())
+        choose = jax.jit(lambda state, rule=rule: unmoved.act(key, state, observation, rule))
+        chosen, same, other = map(choose, (state, other_guide, other_judges))
         np.testing.assert_array_equal(chosen, same)
         assert np.abs(chosen - other).max() > 1e-3
 
 
 def test_a_guide_in_an_update():
-    """The start is learned through particles that it moved, f_ψ climbs it, and without steps it changes nothing of the rest, bit for bit."""
+    """The start is learned through particles that it moved, and f_ψ climbs it."""
     config = replace(GUIDED, amortized=True, critic_learning_rate=1e-12)  # critics that stay as they are
     update, batch = jax.jit(make_s2ac(SPEC, config).update), make_batch()
     (one, told), (other, otherwise), (same, _) = (update(jax.random.key(2), s, batch) for s in guided_states(config))
@@ -293,13 +294,6 @@ def test_a_guide_in_an_update():
     assert any(
         np.abs(x - y).max() > 1e-5 for x, y in zip(*map(jax.tree.leaves, (one.auxiliary, other.auxiliary)), strict=True)
     )
-
-    still = replace(GUIDED, num_steps=0, learn_alpha=True, learning_rate=0.01)
-    alone, _ = after_updates(make_s2ac(SPEC, replace(still, guide=())), 50)
-    guided, metrics = after_updates(make_s2ac(SPEC, still), 50)
-    judged = guided._replace(critic=guided.critic[0])
-    assert_same(*((s.critic, s.target, s.actor, s.log_alpha) for s in (alone, judged)))
-    assert metrics["guide_loss"][-1] < 0.8 * metrics["guide_loss"][0]  # it learns all the same
 
 
 def test_a_guides_first_weights_are_its_own_and_what_it_excludes():

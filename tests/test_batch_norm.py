@@ -148,6 +148,9 @@ def test_an_update_by_hand(fields):
         for m, v in zip(jax.tree.leaves(memory[0].mu), jax.tree.leaves(memory[0].nu), strict=True):
             np.testing.assert_allclose(np.abs(m), (1 - b1) * np.sqrt(v / 0.001), rtol=1e-3, atol=1e-8)
 
+    if config.guide:
+        assert all(np.any(leaf) for leaf in jax.tree.leaves(first.critic_memory[0].mu[1].layers))  # it learns
+
     before, _ = update(key, first, make_batch(seed=1))  # so that the running averages are not those of the batch
     state, metrics = update(key, before, batch)
     assert not jax.tree.leaves(state.target)

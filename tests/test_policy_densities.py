@@ -136,7 +136,7 @@ def assert_mean(values, expected):
     assert abs(values.mean() - expected) < 4 * values.std() / len(values) ** 0.5 + 1e-3
 
 
-NAMES = ["sac", *(f"sac-nf-{flow}" for flow in FLOWS), "ppo", "s2ac-start", "s2ac-tracer", "s2ac-tracer-flow"]
+NAMES = ["sac", *(f"sac-nf-{flow}" for flow in FLOWS), "ppo", "s2ac-start", "s2ac-tracer-flow"]
 
 
 @pytest.mark.parametrize("dimension", [1, 2])

@@ -29,6 +29,11 @@ def critic_activations(activation: str, frequency: float | None) -> Activations:
     return (named if frequency is None else jnp.sin), named
 
 
+def key_apart(key: Key) -> Key:
+    """A key for parameters beside others that split the same one: `split(key, n)[i]` is `fold_in(key, i)`, and this is far from those."""
+    return jax.random.fold_in(key, 2**20)
+
+
 class Layer(NamedTuple):
     """An affine map."""
 

@@ -9,7 +9,16 @@ import jax.numpy as jnp
 
 from s2ac.algorithms.base import OffPolicyConfig
 from s2ac.batch_norm import average, batch_values, fold, init_normalised
-from s2ac.networks import Activations, Critic, critic_activations, critic_value, init_critic, observe, soft_update
+from s2ac.networks import (
+    Activations,
+    Critic,
+    critic_activations,
+    critic_value,
+    init_critic,
+    key_apart,
+    observe,
+    soft_update,
+)
 from s2ac.types import Array, EnvSpec, Key, Metrics, Transition
 
 
@@ -153,9 +162,8 @@ def with_guide(judges: Critics, guide: Critics) -> Critics:
     """
 
     def init(key: Key) -> tuple[Any, Any]:
-        key_guide = jax.random.fold_in(key, 2**20)  # far from the judges': split(key, n)[i] is fold_in(key, i)
         critic, target = judges.init(key)
-        return (critic, guide.init(key_guide)[0]), target
+        return (critic, guide.init(key_apart(key))[0]), target
 
     def loss(critic: Any, batch: Transition, actions: Array, y: Array) -> tuple[Array, tuple[Metrics, Any]]:
         value, (metrics, seen) = judges.loss(critic[0], batch, actions, y)

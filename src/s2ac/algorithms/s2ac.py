@@ -29,7 +29,7 @@ from s2ac.algorithms.sac import SacConfig, box_of, gaussian_of, init_gaussian
 from s2ac.checks import InvalidArgument, check_name
 from s2ac.distributions import Box, Gaussian, uniform_pre_tanh
 from s2ac.flows import FLOWS, Flowed, init_flows
-from s2ac.networks import init_mlp, mlp
+from s2ac.networks import init_mlp, key_apart, mlp
 from s2ac.samplers import FORMS, Sampler, make_svgd, run
 from s2ac.samplers.kernel import as_rule, mean
 from s2ac.types import Array, EnvSpec, Key, LogTarget, Params
@@ -232,8 +232,7 @@ def make_svgd_actor(spec: EnvSpec, config: S2acConfig) -> Actor:
         if config.start == "fixed":
             return ()
         network = init_gaussian(key, spec, config)
-        key_flows = jax.random.fold_in(key, 2**20)  # as SAC-NF's
-        flows = init_flows(key_flows, config.flow, config.num_flows, spec.action_size)
+        flows = init_flows(key_apart(key), config.flow, config.num_flows, spec.action_size)
         return (network, flows) if flows else network
 
     modes = None if config.mode_alpha is None else make_modes(config, config.mode_alpha, box, gaussian)

@@ -15,6 +15,7 @@ from s2ac.algorithms.maxent import make_maxent
 from s2ac.algorithms.sac import SacConfig, box_of, gaussian_of, init_gaussian
 from s2ac.checks import check_name
 from s2ac.flows import FLOWS, Flowed, init_flows
+from s2ac.networks import key_apart
 from s2ac.types import Array, EnvSpec, Key, Params
 
 
@@ -35,8 +36,8 @@ def make_flow_actor(spec: EnvSpec, config: SacNfConfig) -> Actor:
     box = box_of(spec)
 
     def init(key: Key) -> Params:
-        key_flows = jax.random.fold_in(key, 2**20)  # far from the network's: split(key, n)[i] is fold_in(key, i)
-        return init_gaussian(key, spec, config), init_flows(key_flows, config.flow, config.num_flows, spec.action_size)
+        flows = init_flows(key_apart(key), config.flow, config.num_flows, spec.action_size)
+        return init_gaussian(key, spec, config), flows
 
     def law_of(params: Params, observation: Array) -> Flowed:
         return Flowed(gaussian_of(params[0], observation, config), config.flow, params[1])

@@ -212,8 +212,7 @@ def test_a_critic_of_waves_is_one_and_its_energy_keeps_its_curvature():
 @pytest.mark.parametrize("late", [False, True], ids=["first", "late"])
 def test_where_the_action_joins_a_critic(late):
     """By hand from whole layers; each starts uniform in ±1/√fan-in, the fan-in of the joined one being that of both."""
-    config = SacConfig(hidden=(40, 30), late_action=late)
-    one = init_critic(jax.random.key(0), 3, 2, config.hidden, None, config.action_layer)
+    one = init_critic(jax.random.key(0), 3, 2, (40, 30), None, 2 if late else 1)
     joined = Layer(jnp.concatenate([one.observation.weight, one.action]), one.observation.bias)
     layers = [*one.trunk, joined, *one.rest]
     fans = [3, 42, 30] if late else [5, 40, 30]
@@ -228,27 +227,6 @@ def test_where_the_action_joins_a_critic(late):
         hidden = hidden @ np.asarray(layer.weight) + np.asarray(layer.bias)
     found = min_value(jax.tree.map(lambda leaf: leaf[None], one), observation, RELU)(action)
     np.testing.assert_allclose(found, hidden[0], rtol=1e-5)
-    assert SacConfig(hidden=(8,), late_action=True).action_layer == 1  # the last layer is the first
-    with pytest.raises(InvalidArgument, match="late_action = True: must be off where frequency is set"):
-        SacConfig(late_action=True, frequency=1.0)
-
-
-def test_the_sampler_climbs_the_first_critics_and_the_target_is_the_minimum_of_all():
-    """With the second critic shifted down by 100, particles move as without it, and Q of the policy is 100 less."""
-    config = S2acConfig(hidden=(8,), num_steps=2, num_particles=3, num_climbed=1, step_size=0.5)
-    alone = replace(config, num_critics=1, num_climbed=None)
-    both, one = make_s2ac(SPEC, config), make_s2ac(SPEC, alone)
-    state, key, observation = jax.jit(both.init)(jax.random.key(0)), jax.random.key(1), jnp.ones(3)
-    last = state.critic.rest[-1]
-    low = state.critic._replace(rest=(*state.critic.rest[:-1], last._replace(bias=last.bias.at[1].add(-100.0))))
-    state = state._replace(critic=low)
-    first = state._replace(critic=jax.tree.map(lambda leaf: leaf[:1], low))
-    moved = both.cloud(key, state, observation, 3)
-    np.testing.assert_allclose(moved.action, one.cloud(key, first, observation, 3).action, rtol=1e-5)
-    of_all = make_s2ac(SPEC, replace(config, num_climbed=None)).cloud(key, state, observation, 3)
-    assert np.abs(moved.action - of_all.action).max() > 1e-3
-    gap = one.value(first, observation, moved.action[0]) - both.value(state, observation, moved.action[0])
-    assert 90 < gap < 110
 
 
 GUIDED = S2acConfig(hidden=(8,), num_steps=2, num_particles=3, guide=(8, 4), step_size=0.5)
@@ -299,8 +277,6 @@ def test_a_guide_in_an_update():
 def test_a_guides_first_weights_are_its_own_and_what_it_excludes():
     (judge, guide), _ = make_critics(1, SPEC, replace(GUIDED, guide=()), False, (8,)).init(jax.random.key(3))
     assert np.abs(judge.action - guide.action).max() > 0.1
-    with pytest.raises(InvalidArgument, match=r"guide = \(8, 4\): must be empty where num_climbed is set"):
-        replace(GUIDED, num_climbed=1)
     with pytest.raises(InvalidArgument, match=r"guide = \(8, 4\): must be empty where frequency is set"):
         replace(GUIDED, frequency=1.0)
 

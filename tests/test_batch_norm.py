@@ -119,27 +119,17 @@ def test_the_judge_of_the_policys_actions_sees_them_as_the_loss_does():
     np.testing.assert_allclose(loss, ((values[:, :32] - batch.reward[None]) ** 2).mean(axis=1).sum(), rtol=1e-5)
 
 
-CHEAP = {
-    "late_action": True,
-    "num_climbed": 1,
-    "num_steps": 1,
-    "form": "normalized",
-    "start_alpha": 0.0,
-    "start_ratio": 1.0,
-}
+STEPPED = {"num_steps": 1, "form": "normalized", "start_alpha": 0.0, "start_ratio": 1.0}
+GUIDED = {**STEPPED, "guide": (12, 6)}
 
 
-GUIDED = {**CHEAP, "late_action": False, "num_climbed": None, "guide": (12, 6)}
-
-
-@pytest.mark.parametrize("fields", [{"num_steps": 0}, CHEAP, GUIDED], ids=["no-steps", "cheap", "guided"])
+@pytest.mark.parametrize("fields", [{"num_steps": 0}, STEPPED, GUIDED], ids=["no-steps", "stepped", "guided"])
 def test_an_update_by_hand(fields):
     """With three particles: the statistics are of the first, y is by the critic with these, and running averages move once, by the old weights.
 
-    Particles climb the first critic alone, if so told, or the guide; y and the start's loss have the minimum of both. After one update Adam's memories are m = (1 − β₁) g and v = 0.001 g², β₁ being the config's for networks and the usual one for α.
+    Particles climb the minimum of both critics, or the guide; y and the start's loss have the minimum. After one update Adam's memories are m = (1 − β₁) g and v = 0.001 g², β₁ being the config's for networks and the usual one for α.
     """
     config = S2acConfig(**SHARED, **fields, num_particles=3, adam_b1=0.25)
-    layer = 2 if config.late_action else 1
     judges_of = lambda critic: critic[0] if config.guide else critic  # noqa: E731
     algorithm, batch, key = make_s2ac(SPEC, config), make_batch(), jax.random.key(5)
     update, actor = jax.jit(algorithm.update), make_svgd_actor(SPEC, config)
@@ -158,9 +148,7 @@ def test_an_update_by_hand(fields):
     @jax.jit
     def by_hand(before):
         alpha, keys = jnp.exp(before.log_alpha), jax.random.split(jax.random.split(key, 3)[0], 32)
-        climbed = jax.vmap(lambda one: fold(one, 2, layer))(
-            jax.tree.map(lambda leaf: leaf[:1], judges_of(before.critic))
-        )
+        climbed = jax.vmap(lambda one: fold(one, 2))(judges_of(before.critic))
         if config.guide:
             climbed = jax.vmap(lambda one: fold(one, 2, 2))(before.critic[1])
         sample = lambda k, o: actor.sample(k, before.actor, o, energy_of(climbed, o, RELU), alpha)  # noqa: E731
@@ -168,10 +156,10 @@ def test_an_update_by_hand(fields):
         now = jnp.concatenate([batch.observation, batch.action], axis=1)
         then = jnp.concatenate([batch.next_observation, drawn.action[:, 0]], axis=1)
         joined = jnp.concatenate([now, then])
-        predicted, seen = jax.vmap(lambda one: values_of(one, joined, action_layer=layer))(judges_of(before.critic))
+        predicted, seen = jax.vmap(lambda one: values_of(one, joined))(judges_of(before.critic))
 
         def target_by(critic):
-            judge = jax.vmap(lambda one: fold(one, 2, layer))(critic)
+            judge = jax.vmap(lambda one: fold(one, 2))(critic)
             worth = lambda o, actions: jax.vmap(min_value(judge, o, RELU))(actions)  # noqa: E731
             values = jax.vmap(worth)(batch.next_observation, drawn.action) - alpha * drawn.log_prob
             return batch.reward + config.discount * (1 - batch.terminated) * values.mean(axis=1)
@@ -195,9 +183,7 @@ def test_an_update_by_hand(fields):
         np.testing.assert_allclose(new.variance, old.variance, rtol=1e-4)
 
     def start_loss(num, after):
-        plain = jax.vmap(lambda one: fold(one, 2, layer))(
-            jax.tree.map(lambda leaf: leaf[:num], judges_of(after.critic))
-        )
+        plain = jax.vmap(lambda one: fold(one, 2))(jax.tree.map(lambda leaf: leaf[:num], judges_of(after.critic)))
         alpha, keys = jnp.exp(before.log_alpha), jax.random.split(jax.random.split(key, 3)[1], 32)
         one = lambda k, o: actor.loss(k, before.actor, o, min_value(plain, o, RELU), alpha)  # noqa: E731
         return jnp.mean(jax.vmap(one)(keys, batch.observation))

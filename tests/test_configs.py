@@ -9,11 +9,12 @@ import pytest
 
 from s2ac.algorithms import ALGORITHMS
 from s2ac.algorithms.base import RANGES
-from s2ac.checks import InvalidArgument
+from s2ac.checks import InvalidArgument, S2acError
 from s2ac.cli import main
 from s2ac.presets import fields_of
-from s2ac.training.about import same_run
+from s2ac.training.about import read_about, same_run
 from s2ac.training.config import RunConfig
+from s2ac.training.trainer import configs_of
 
 BAD = {
     "hidden": [(0,), (16, -1), (2.5,), 16],
@@ -31,7 +32,6 @@ BAD = {
     "max_std": [0.0, 1e-9],
     "num_particles": [0],
     "num_steps": [-1],
-    "num_climbed": [0, -1, 1.5, 3],
     "guide": [(0,), 128, (1.5,)],
     "step_size": [0.0],
     "bandwidth": [-1.0],
@@ -116,7 +116,7 @@ def test_a_preset_gives_each_algorithm_its_own_fields():
     assert given("s2ac-amortized", "multigoal") == given("s2ac", "multigoal")
 
 
-CHEAP = {"late_action", "num_climbed", "num_particles", "num_steps"}
+CHEAP = {"guide", "num_flows", "num_particles", "num_steps"}
 
 
 def test_target_networks_and_ten_particles_are_presets_of_the_mujoco_tasks():
@@ -135,12 +135,12 @@ def test_target_networks_and_ten_particles_are_presets_of_the_mujoco_tasks():
         assert given("target-networks", algo, "Hopper-v5")["adam_b1"] == ALGORITHMS[algo].config.adam_b1
         assert changed("ten-particles", algo) == (CHEAP if algo == "s2ac" else set())
     paper = given("ten-particles", "s2ac", "Hopper-v5")
-    assert [paper[name] for name in sorted(CHEAP)] == [False, None, 10, 3]
+    assert [paper[name] for name in sorted(CHEAP)] == [(), 0, 10, 3]
     for algo, env in (("sql", "Hopper-v5"), ("ddpg", "Hopper-v5"), ("ppo", "Hopper-v5"), ("s2ac", "multigoal")):
         assert given("default", algo, env) == given("target-networks", algo, env) == given("ten-particles", algo, env)
 
 
-def test_a_run_that_was_written_before_a_field_existed_is_still_the_same_run():
+def test_a_run_that_was_written_before_a_field_came_or_went_is_still_the_same_run(tmp_path):
     about = {
         "algo": "sac",
         "env": "multigoal",
@@ -152,3 +152,13 @@ def test_a_run_that_was_written_before_a_field_existed_is_still_the_same_run():
     assert same_run(older, about)
     assert not same_run(older, {**about, "algorithm": {**about["algorithm"], "batch_norm": True}})
     assert not same_run(older, {**about, "env": "multigoal-far"})
+
+    def with_late(value):  # a field that is no more
+        return {**about, "algorithm": {**about["algorithm"], "late_action": value}}
+
+    assert same_run(with_late(False), about)
+    (tmp_path / "run.json").write_text(json.dumps(with_late(False)))
+    assert configs_of(read_about(tmp_path), tmp_path)[0] == ALGORITHMS["sac"].config
+    (tmp_path / "run.json").write_text(json.dumps(with_late(True)))
+    with pytest.raises(S2acError, match=r"run.json cannot be used: sac has no field late_action in this version"):
+        configs_of(read_about(tmp_path), tmp_path)

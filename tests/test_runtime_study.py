@@ -60,9 +60,9 @@ def test_the_timed_program_is_of_its_own_preset(monkeypatch):
     monkeypatch.setitem(ALGORITHMS, "s2ac", ALGORITHMS["s2ac"]._replace(make=lambda spec, config: made.append(config) or make_s2ac(spec, config)))  # fmt: skip
     for name in ("s2ac", "s2ac-ten-particles"):
         chooser(name, (3, 2), 1, (4, 4))
-    assert [(c.num_particles, c.num_steps, c.late_action, c.num_climbed) for c in made] == [
-        (4, 1, True, 1),
-        (10, 3, False, None),
+    assert [(c.num_particles, c.num_steps, c.guide, c.num_flows) for c in made] == [
+        (4, 1, (128, 128), 3),
+        (10, 3, (), 0),
     ]
 
 

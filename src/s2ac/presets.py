@@ -62,8 +62,8 @@ _MUJOCO: Preset = {  # the setting of the published results: docs/studies/mujoco
     },
     "s2ac": {
         **_SACS_START,
-        "late_action": True,  # with these four choosing an action takes a third of the time at batch 1, a twentieth at 256: log 18
-        "num_climbed": 1,
+        "guide": (128, 128),  # a critic for the sampler alone, with cheap particles: logs 18 and 20
+        "num_flows": 3,  # the start is SAC-NF's: log 21
         "num_particles": 4,
         "num_steps": 1,
     },

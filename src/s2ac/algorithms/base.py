@@ -55,7 +55,6 @@ RANGES: dict[str, Callable[[str, Any], None]] = {
     "max_std": check_positive,
     "num_particles": _at_least(1),
     "num_steps": _at_least(0),
-    "num_climbed": _maybe(_at_least(1)),
     "step_size": check_positive,
     "bandwidth": _maybe(check_positive),
     "bandwidth_factor": check_positive,
@@ -110,21 +109,6 @@ class OffPolicyConfig(NetworkConfig):
     frequency: float | None = None
     """If given, the critics' first layer is a sine of about this many radians per unit of observation and action: see `init_critic`."""
 
-    late_action: bool = False
-    """Whether the action joins the observation in the critics' last hidden layer instead of the first: a sampler then climbs one layer."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.late_action and self.frequency is not None:
-            raise InvalidArgument(
-                f"late_action = True: must be off where frequency is set (it is {self.frequency}): the action would see no sine"
-            )
-
-    @property
-    def action_layer(self) -> int:
-        """The critics' hidden layer that the action joins, counted from 1."""
-        return len(self.hidden) if self.late_action else 1
-
     @property
     def activations(self) -> Activations:
         """Of the critics."""
@@ -174,4 +158,3 @@ class Actor(NamedTuple):
     modes: Modes | None = None  # if it does so, and modes are not chosen at α
     # What the parameters descend, of one observation, if it is not the negative soft value of their samples.
     loss: Callable[[Key, Any, Array, Callable[[Array], Array], Array], Array] | None = None
-    num_climbed: int | None = None  # `q` is the minimum of so many critics; of all if not given

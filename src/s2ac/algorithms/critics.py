@@ -22,10 +22,10 @@ from s2ac.networks import (
 from s2ac.types import Array, EnvSpec, Key, Metrics, Transition
 
 
-def init_critics(key: Key, num: int, spec: EnvSpec, config: OffPolicyConfig) -> Critic:
-    """So many critics, leaves `[num, …]`."""
+def init_critics(key: Key, num: int, spec: EnvSpec, config: OffPolicyConfig, action_layer: int = 1) -> Critic:
+    """So many critics, leaves `[num, …]`, whose action joins the `action_layer`-th hidden layer."""
     sizes = spec.observation_size, spec.action_size, config.hidden
-    one = lambda k: init_critic(k, *sizes, config.frequency, config.action_layer)  # noqa: E731
+    one = lambda k: init_critic(k, *sizes, config.frequency, action_layer)  # noqa: E731
     return jax.vmap(one)(jax.random.split(key, num))
 
 
@@ -103,11 +103,11 @@ class Critics(NamedTuple):
     move: Callable[[Any, Any, Any], tuple[Any, Any]]  # (new critic, target, what `loss` saw) to critic and target
 
 
-def critics_with_targets(num: int, spec: EnvSpec, config: OffPolicyConfig) -> Critics:
+def critics_with_targets(num: int, spec: EnvSpec, config: OffPolicyConfig, action_layer: int = 1) -> Critics:
     """Q̄ is a moving average of the critic."""
 
     def init(key: Key) -> tuple[Critic, Critic]:
-        critic = init_critics(key, num, spec, config)
+        critic = init_critics(key, num, spec, config, action_layer)
         return critic, jax.tree.map(jnp.copy, critic)
 
     def loss(critic: Critic, batch: Transition, actions: Array, y: Array) -> tuple[Array, tuple[Metrics, Any]]:
@@ -124,20 +124,20 @@ def critics_with_targets(num: int, spec: EnvSpec, config: OffPolicyConfig) -> Cr
     )
 
 
-def critics_with_batch_norm(num: int, spec: EnvSpec, config: OffPolicyConfig) -> Critics:
+def critics_with_batch_norm(num: int, spec: EnvSpec, config: OffPolicyConfig, action_layer: int = 1) -> Critics:
     """Q̄ is the critic itself, normalised as in its own loss; there is no target."""
-    plain = jax.vmap(lambda critic: fold(critic, spec.action_size, config.action_layer))
+    plain = jax.vmap(lambda critic: fold(critic, spec.action_size, action_layer))
 
     def values(critic: Any, batch: Transition, actions: Array) -> tuple[Array, Any]:
         """Q `[C, 2B]` of (s, a), and then of (s', a'), normalised together; and the critic with these statistics."""
         observed = jnp.concatenate([batch.observation, batch.next_observation])
         done = jnp.concatenate([batch.action, actions])
-        one = lambda c: batch_values(c, observed, done, config.activations[1], config.action_layer)  # noqa: E731
+        one = lambda c: batch_values(c, observed, done, config.activations[1], action_layer)  # noqa: E731
         return jax.vmap(one)(critic)
 
     def init(key: Key) -> tuple[Any, Any]:
         sizes = spec.observation_size, spec.action_size, config.hidden
-        one = lambda k: init_normalised(k, *sizes, config.action_layer)  # noqa: E731
+        one = lambda k: init_normalised(k, *sizes, action_layer)  # noqa: E731
         return jax.vmap(one)(jax.random.split(key, num)), ()
 
     def loss(critic: Any, batch: Transition, actions: Array, y: Array) -> tuple[Array, tuple[Metrics, Any]]:
@@ -191,4 +191,4 @@ def make_critics(
     """The ensemble; with hidden layers for a guide one more critic, whose action joins the last of them, so that a sampler climbs one layer."""
     kind = critics_with_batch_norm if batch_norm else critics_with_targets
     made = kind(num, spec, config)
-    return with_guide(made, kind(1, spec, replace(config, hidden=guide, late_action=True))) if guide else made
+    return with_guide(made, kind(1, spec, replace(config, hidden=guide), len(guide))) if guide else made

@@ -8,7 +8,7 @@ r"""The one update that SAC, SAC-NF and S²AC share: a critic, and an actor whos
 An actor with a loss of its own descends that instead, and the entropy that α aims with is then that of the target's samples, at s'.
 
 Expectations over actions are means over the actor's particles; if it resamples them, `soft_value_of` takes their place. The energy that an S²AC sampler climbs is the
-minimum of the online critics, or of the first `num_climbed` of them, or a guide that is none of them, also at s'. What Q̄ is and how critics learn is in `critics.py`.
+minimum of the online critics, or a guide that is none of them, also at s'. What Q̄ is and how critics learn is in `critics.py`.
 """
 
 from collections.abc import Callable
@@ -146,9 +146,6 @@ def make_maxent(
         updates, memory = by.update(gradient, memory, params)
         return optax.apply_updates(params, updates), memory
 
-    def climbed_of(state: MaxEntState) -> Critic:
-        return jax.tree.map(lambda leaf: leaf[: actor.num_climbed], critics.climbed(state.critic))
-
     def draw(key: Key, params: Params, climbed: Critic, observation: Array, alpha: Array) -> ActionSample:
         """The actor's particles of one observation."""
         return actor.sample(key, params, observation, energy_at(climbed, observation), alpha)
@@ -162,7 +159,7 @@ def make_maxent(
         return soft_value_of(values, drawn.log_prob, alpha, actor.resample)
 
     def actor_loss(params: Params, keys: Key, state: MaxEntState, observations: Array) -> tuple[Array, Metrics]:
-        alpha, critic, climbed = jnp.exp(state.log_alpha), critics.plain(state.critic), climbed_of(state)
+        alpha, critic, climbed = jnp.exp(state.log_alpha), critics.plain(state.critic), critics.climbed(state.critic)
 
         def one(key: Key, observation: Array) -> tuple[Array, Metrics]:
             judge = energy_of(critic, observation, config.activations)
@@ -181,7 +178,7 @@ def make_maxent(
         key_target, key_actor, key_auxiliary = jax.random.split(key, 3)
         num, alpha = batch.reward.shape[0], jnp.exp(state.log_alpha)
 
-        keys, climbed = jax.random.split(key_target, num), climbed_of(state)
+        keys, climbed = jax.random.split(key_target, num), critics.climbed(state.critic)
         drawn = jax.vmap(draw, (0, None, None, 0, None))(keys, state.actor, climbed, batch.next_observation, alpha)
         actions = drawn.action[:, 0]
         judge = critics.judge(state.critic, state.target, batch, actions)
@@ -201,7 +198,7 @@ def make_maxent(
             actor_params, actor_memory = descend(gradient, state.actor_memory, state.actor)
 
         if auxiliary:
-            keys, climbed = jax.random.split(key_auxiliary, num), climbed_of(state)
+            keys, climbed = jax.random.split(key_auxiliary, num), critics.climbed(state.critic)
 
             def auxiliary_loss(params: Params) -> Array:
                 def one(k: Key, observation: Array) -> Array:
@@ -235,7 +232,7 @@ def make_maxent(
             return auxiliary.act(key, state.auxiliary, observation)
         key_sample, key_select = jax.random.split(key)
         alpha, critic = jnp.exp(state.log_alpha), critics.plain(state.critic)
-        drawn = draw(key_sample, state.actor, climbed_of(state), observation, alpha)
+        drawn = draw(key_sample, state.actor, critics.climbed(state.critic), observation, alpha)
         if rule in ("softmax", "argmax") and drawn.log_prob.shape[0] == 1:
             drawn = cloud(key_sample, state, observation, CANDIDATES)
         values = jax.vmap(min_value(critic, observation, config.activations))(drawn.action)
@@ -260,7 +257,7 @@ def make_maxent(
 
     def cloud(key: Key, state: MaxEntState, observation: Array, num: int) -> ActionSample:
         """`num` particles of one observation: whole sets, as many as that takes, the last one cut."""
-        climbed, alpha = climbed_of(state), jnp.exp(state.log_alpha)
+        climbed, alpha = critics.climbed(state.critic), jnp.exp(state.log_alpha)
         one = lambda k: draw(k, state.actor, climbed, observation, alpha)  # noqa: E731
         sets = -(-num // jax.eval_shape(one, key).log_prob.shape[0])
         drawn = jax.vmap(one)(jax.random.split(key, sets))

@@ -78,9 +78,6 @@ class S2acConfig(SacConfig):
     resample: bool = False
     """Execute a particle in proportion to its importance weight, and learn what that policy is worth: see `soft_value_of`."""
 
-    num_climbed: int | None = None
-    """How many of the critics, the first ones, the sampler (and f_ψ) climbs the minimum of; all if not given."""
-
     guide: tuple[int, ...] = ()
     """Hidden layers of a critic that the sampler (and f_ψ) climbs and that says nothing in the targets, see `with_guide`; none if empty. The action joins its last one."""
 
@@ -117,12 +114,6 @@ class S2acConfig(SacConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.num_climbed is not None and self.num_climbed > self.num_critics:
-            raise InvalidArgument(f"num_climbed = {self.num_climbed}: must be at most num_critics = {self.num_critics}")
-        if self.guide and self.num_climbed is not None:
-            raise InvalidArgument(
-                f"guide = {self.guide}: must be empty where num_climbed is set (it is {self.num_climbed}; --num-climbed None)"
-            )
         if self.guide and self.frequency is not None:
             raise InvalidArgument(
                 f"guide = {self.guide}: must be empty where frequency is set (it is {self.frequency}; --frequency None): its action would see no sine"
@@ -237,7 +228,7 @@ def make_svgd_actor(spec: EnvSpec, config: S2acConfig) -> Actor:
 
     modes = None if config.mode_alpha is None else make_modes(config, config.mode_alpha, box, gaussian)
     loss = None if config.start_alpha is None else start_loss
-    return Actor(init, sample, mean_action, score_dtype(config), config.resample, modes, loss, config.num_climbed)
+    return Actor(init, sample, mean_action, score_dtype(config), config.resample, modes, loss)
 
 
 def make_modes(config: S2acConfig, mode_alpha: float, box: Box, gaussian: Callable[[Params, Array], Gaussian]) -> Modes:

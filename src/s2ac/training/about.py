@@ -20,13 +20,26 @@ def read_about(directory: Path) -> dict[str, Any]:
         raise S2acError(f"{directory}/run.json is damaged: {error}") from error
     if not isinstance(about, dict):
         raise S2acError(f"{directory}/run.json is damaged: not an object")
-    return about
+    return without_retired(about)
+
+
+RETIRED = {"late_action": False, "num_climbed": None}
+"""Fields that algorithms once had, and the value with which they did nothing."""
+
+
+def without_retired(settings: dict[str, Any]) -> dict[str, Any]:
+    """Settings as files hold them, but for fields that are no more and did nothing."""
+    if not isinstance(algorithm := settings.get("algorithm"), dict):
+        return settings
+    kept = {name: value for name, value in algorithm.items() if name not in RETIRED or value != RETIRED[name]}
+    return {**settings, "algorithm": kept}
 
 
 def with_defaults(algo: str, settings: dict[str, Any]) -> dict[str, Any]:
-    """Settings of an algorithm and a run as files hold them; a field that did not exist when they were written has its default."""
+    """Settings of an algorithm and a run as files hold them; a field that did not exist when they were written has its default, and one that is no more is left out."""
     defaults = {"run": RunConfig()} | ({"algorithm": ALGORITHMS[algo].config} if algo in ALGORITHMS else {})
     known = json.loads(json.dumps({part: dataclasses.asdict(config) for part, config in defaults.items()}))
+    settings = without_retired(settings)
     return {**settings, **{part: {**known[part], **settings.get(part, {})} for part in known}}
 
 

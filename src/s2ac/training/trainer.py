@@ -69,10 +69,12 @@ def configs_of(about: dict[str, Any], directory: Path) -> tuple[Any, RunConfig]:
         tupled = {
             name: tuple(value) if isinstance(value, list) else value for name, value in about["algorithm"].items()
         }
+        if unknown := sorted(tupled.keys() - vars(entry.config).keys()):
+            raise InvalidArgument(f"{about['algo']} has no field {', '.join(unknown)} in this version")
         algorithm_config = dataclasses.replace(entry.config, **tupled)
         return algorithm_config, RunConfig(**{**about["run"], "select": tuple(about["run"]["select"])})
     except (InvalidArgument, ValueError, KeyError, TypeError) as error:
-        raise S2acError(f"{directory}/run.json is damaged: {error}") from error
+        raise S2acError(f"{directory}/run.json cannot be used: {error}") from error
 
 
 def open_run(directory: Path, make_env: MakeEnv | None = None) -> tuple[Run, list[str]]:

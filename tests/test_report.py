@@ -264,13 +264,16 @@ def test_verdicts_name_the_number(tmp_path, changes, algorithm, level, words):
     assert any(verdict.level == "good" for verdict in found) == (level in ("good", "note"))
 
 
-def test_a_diverging_critic_and_a_falling_return_are_seen(tmp_path):
+@pytest.mark.parametrize("who", ["critic", "guide"])
+def test_a_diverging_critic_and_a_falling_return_are_seen(tmp_path, who):
     run = make_run(tmp_path / "run", records=0)
-    rows = [train_row(seed, 100 * index, critic_loss=1e3 if index > 18 else 1.0, **{"return": -index + 0.1 * seed})
+    rows = [train_row(seed, 100 * index, **{f"{who}_loss": 1e3 if index > 18 else 1.0, "return": -index + 0.1 * seed})
             for index in range(1, 21) for seed in range(3)]  # fmt: skip
     (run / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     titles = [verdict.title for verdict in verdicts(read(run)[0])]
-    assert any("the critic diverges" in title for title in titles)
+    assert [title for title in titles if "diverges" in title] == [
+        f"the {who} diverges: its loss is 500 times its median"
+    ]
     assert "the return fell" in titles
 
 

@@ -32,7 +32,7 @@ _TABLE: Preset = {  # the paper's tables "Hyperparameters for multi-goal environ
 
 MUJOCO = re.compile(r"(Hopper|Walker2d|HalfCheetah|Ant|Humanoid)-v[45]")
 
-_SACS_START = {"start_alpha": 0.0, "start_ratio": 1.0}  # S²AC's start is SAC's policy: no gradient through the sampler
+_SACS_START = {"start_alpha": 0.0, "start_ratio": 1.0}  # S²AC's start has SAC's loss: no gradient through the sampler
 
 _MUJOCO: Preset = {  # the setting of the published results: docs/studies/mujoco.md tells how it was chosen
     "run": {

@@ -116,7 +116,7 @@ class S2acConfig(SacConfig):
         super().__post_init__()
         if self.guide and self.frequency is not None:
             raise InvalidArgument(
-                f"guide = {self.guide}: must be empty where frequency is set (it is {self.frequency}; --frequency None): its action would see no sine"
+                f"guide = {self.guide}: must be empty where frequency is set (it is {self.frequency}): its action would see no sine; --frequency None, or --guide with nothing after it"
             )
         if (
             self.batch_norm and self.resample
@@ -125,7 +125,9 @@ class S2acConfig(SacConfig):
                 "batch_norm = True: must be off where resample is on (--no-batch-norm or --no-resample)"
             )
         if self.num_flows and self.start == "fixed":
-            raise InvalidArgument(f"num_flows = {self.num_flows}: must be 0 where the start is fixed (S²AC(φ))")
+            raise InvalidArgument(
+                f"num_flows = {self.num_flows}: must be 0 where the start is fixed (S²AC(φ)); --num-flows 0"
+            )
         if self.num_flows and self.mode_alpha is not None:  # σ_θ is then not the start's width
             raise InvalidArgument(
                 f"num_flows = {self.num_flows}: must be 0 where mode_alpha is set (it is {self.mode_alpha}; --mode-alpha None)"

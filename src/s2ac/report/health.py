@@ -155,7 +155,16 @@ def sampler(reader: Reader) -> Verdict | None:
 
 def critic(reader: Reader) -> Verdict | None:
     """A critic whose error grows by orders of magnitude."""
-    series = _series(reader, "critic_loss")
+    return _diverging(reader, "critic_loss", "critic")
+
+
+def guide(reader: Reader) -> Verdict | None:
+    """The same of the critic that the sampler climbs."""
+    return _diverging(reader, "guide_loss", "guide")
+
+
+def _diverging(reader: Reader, loss: str, who: str) -> Verdict | None:
+    series = _series(reader, loss)
     if series is None or series.values.shape[1] < 10:
         return None
     curve = mean_of_finite(series.values, 0)
@@ -164,7 +173,7 @@ def critic(reader: Reader) -> Verdict | None:
         return None
     return Verdict(
         "bad",
-        f"the critic diverges: its loss is {late / middle:.0f} times its median",
+        f"the {who} diverges: its loss is {late / middle:.0f} times its median",
         "Lower learning_rate or target_rate, or scale the reward down.",
     )
 
@@ -188,7 +197,16 @@ def progress(reader: Reader) -> Verdict | None:
     return Verdict("note", "no measurable progress", f"Last fifth against first fifth: {interval}.")
 
 
-LOOKS: list[Callable[[Reader], Verdict | None]] = [guards, jacobian, temperature, spread, sampler, critic, progress]
+LOOKS: list[Callable[[Reader], Verdict | None]] = [
+    guards,
+    jacobian,
+    temperature,
+    spread,
+    sampler,
+    critic,
+    guide,
+    progress,
+]
 
 
 def bounds(clouds: dict[str, Any]) -> Verdict | None:

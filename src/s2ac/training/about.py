@@ -20,7 +20,7 @@ def read_about(directory: Path) -> dict[str, Any]:
         raise S2acError(f"{directory}/run.json is damaged: {error}") from error
     if not isinstance(about, dict):
         raise S2acError(f"{directory}/run.json is damaged: not an object")
-    return without_retired(about)
+    return about
 
 
 RETIRED = {"late_action": False, "num_climbed": None}
@@ -36,7 +36,7 @@ def without_retired(settings: dict[str, Any]) -> dict[str, Any]:
 
 
 def with_defaults(algo: str, settings: dict[str, Any]) -> dict[str, Any]:
-    """Settings of an algorithm and a run as files hold them; a field that did not exist when they were written has its default, and one that is no more is left out."""
+    """Settings of an algorithm and a run as files hold them; a field that did not exist when they were written has its default, and one that is no more and did nothing is left out."""
     defaults = {"run": RunConfig()} | ({"algorithm": ALGORITHMS[algo].config} if algo in ALGORITHMS else {})
     known = json.loads(json.dumps({part: dataclasses.asdict(config) for part, config in defaults.items()}))
     settings = without_retired(settings)

@@ -24,7 +24,7 @@ from s2ac.algorithms import ALGORITHMS
 from s2ac.checks import InvalidArgument, S2acError
 from s2ac.envs.gymnasium import MakeEnv
 from s2ac.training import checkpoint
-from s2ac.training.about import read_about
+from s2ac.training.about import read_about, without_retired
 from s2ac.training.config import RunConfig
 from s2ac.training.lock import lock
 from s2ac.training.records import Records
@@ -66,9 +66,8 @@ def configs_of(about: dict[str, Any], directory: Path) -> tuple[Any, RunConfig]:
     """The algorithm's config and the run's, from run.json."""
     try:
         entry = ALGORITHMS[about["algo"]]
-        tupled = {
-            name: tuple(value) if isinstance(value, list) else value for name, value in about["algorithm"].items()
-        }
+        given = without_retired(about)["algorithm"]
+        tupled = {name: tuple(value) if isinstance(value, list) else value for name, value in given.items()}
         if unknown := sorted(tupled.keys() - vars(entry.config).keys()):
             raise InvalidArgument(f"{about['algo']} has no field {', '.join(unknown)} in this version")
         algorithm_config = dataclasses.replace(entry.config, **tupled)

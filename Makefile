@@ -48,7 +48,7 @@ test: setup-dev
 	$(BIN)/python -m pytest -n 2 -m "not slow"
 
 test-slow: setup-dev
-	$(BIN)/python -m pytest -n 2 -m slow
+	XLA_FLAGS=--xla_backend_optimization_level=1 $(BIN)/python -m pytest -n 2 -m slow  # these train longer than they compile
 
 docs: setup-dev
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet

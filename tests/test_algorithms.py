@@ -93,7 +93,7 @@ def test_without_steps_s2ac_with_flows_is_sac_nf():
     assert_same(sac_nf, s2ac)
     own, _ = after_updates(make_s2ac(SPEC, replace(config, start_alpha=0.0, start_ratio=1.0)))
     for one, other in zip(*map(jax.tree.leaves, (sac_nf, own)), strict=True):
-        np.testing.assert_allclose(one, other, rtol=1e-3, atol=1e-6)
+        np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-8)
     makers = (
         make_sac_nf(SPEC, SacNfConfig(**flows)),
         make_s2ac(SPEC, config),

@@ -77,7 +77,7 @@ _MUJOCO: Preset = {  # the setting of the published results: docs/studies/mujoco
 
 _ON_MUJOCO: dict[str, Preset] = {
     "default": _MUJOCO,
-    "ten-particles": {**_MUJOCO, "s2ac": _SACS_START},  # S²AC's particles, steps and critics' layers as in the paper
+    "ten-particles": {**_MUJOCO, "s2ac": _SACS_START},  # S²AC's particles and steps as in the paper, no guide, no flows
     "target-networks": {  # and the critics' targets too
         **_MUJOCO,
         "algorithm": {**_MUJOCO["algorithm"], "batch_norm": False, "adam_b1": 0.9, "step_size": 0.4},

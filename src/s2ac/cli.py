@@ -68,7 +68,7 @@ class Reproduce:
     """mujoco: of the environments, -v4 or -v5."""
 
     preset: Literal["default", "ten-particles", "target-networks"] = "default"
-    """mujoco: default, as `s2ac train` has it there; ten-particles: S²AC's particles, steps and critics' layers as in the paper; target-networks: the critics' targets
+    """mujoco: default, as `s2ac train` has it there; ten-particles: S²AC's particles and steps as in the paper, no guide, no flows; target-networks: the critics' targets
     too, for every system."""
 
     def _check(self) -> None:

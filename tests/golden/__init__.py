@@ -1,0 +1,63 @@
+"""Numbers that must not move without a word: parameters after ten updates, and what the shipped agents do.
+
+Each array is kept as its shape, its norm and three entries, without a name: a field may be renamed, a number may not move.
+`PYTHONPATH=tests python -m golden` writes the files again.
+"""
+
+import hashlib
+import json
+import os
+import platform
+import re
+from pathlib import Path
+
+import jax
+import numpy as np
+
+import s2ac
+
+HERE = Path(__file__).parent
+UPDATES, AGENTS = HERE / "updates.json", HERE / "agents.json"
+SHIPPED = sorted(
+    path.parent.relative_to(HERE.parents[1] / "results" / "agents").as_posix()
+    for path in (HERE.parents[1] / "results" / "agents").glob("*/*/run.json")
+)
+
+
+def write(path, content):
+    """JSON with a line for each innermost list."""
+    text = json.dumps(content, indent=0)
+    path.write_text(re.sub(r"\[[^][]*\]", lambda found: found[0].replace("\n", ""), text) + "\n", encoding="utf-8")
+
+
+def short(values):
+    """Eight digits: more than any comparison asks for."""
+    return [float(f"{value:.8g}") for value in values]
+
+
+def machine():
+    """What the last bits depend on."""
+    cpu = next((line for line in Path("/proc/cpuinfo").read_text().splitlines() if "model name" in line), "")
+    flags = [os.environ.get(name, "") for name in ("NPROC", "XLA_FLAGS")]
+    return [platform.machine(), cpu.partition(":")[2].strip(), jax.__version__, np.__version__, *flags]
+
+
+def summary(tree):
+    """Arrays of a tree in an order that no name decides: shape, norm, three entries; and the SHA-256 of all their bytes."""
+    leaves = [np.asarray(leaf, np.float64) for leaf in jax.tree.leaves(tree)]
+    rows = sorted(
+        [list(a.shape), short([np.linalg.norm(a), *a.ravel()[[0, a.size // 2, -1]]])] for a in leaves if a.size
+    )
+    sha = hashlib.sha256(b"".join(sorted(np.ascontiguousarray(a).tobytes() for a in leaves)))
+    return {"arrays": rows, "sha256": sha.hexdigest()}
+
+
+def predictions():
+    """Actions of every shipped agent by every rule it knows, at three places of its arena."""
+    places = np.array([[0.0, 0.0], [3.0, 1.0], [-2.0, -2.0]], np.float32)
+    answers = {}
+    for name in SHIPPED:
+        agent = s2ac.load(name)
+        rules = [rule for rule in agent.algorithm.rules if rule != "explore"]
+        answers[name] = {rule: np.asarray(agent.predict(places, rule, draw=1), np.float64).tolist() for rule in rules}
+    return answers

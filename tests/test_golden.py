@@ -1,0 +1,72 @@
+"""Numbers of earlier commits: a change that moves them also changes a file of tests/golden, and says why.
+
+Entries are held to 1e-5 on any machine, and to the bit where processor and versions are those of the file.
+"""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import golden
+from golden.updates import CASES, after_ten_updates
+from s2ac.cli import main
+
+TOLERANCE = 1e-5
+FAST = ("default", "multigoal", "mujoco", "paper")
+
+
+def updates():
+    return json.loads(golden.UPDATES.read_text(encoding="utf-8"))
+
+
+def speed(name):
+    algo, preset = name.split("/")
+    quick = preset in (FAST if algo.startswith("s2ac") else FAST[::2])
+    return name if quick else pytest.param(name, marks=pytest.mark.slow)
+
+
+def test_every_algorithm_and_preset_has_golden_numbers():
+    assert sorted(updates()["cases"]) == CASES
+
+
+@pytest.mark.parametrize("name", [speed(name) for name in CASES])
+def test_ten_updates_give_the_parameters_of_the_file(name):
+    kept = updates()
+    found, wanted = after_ten_updates(name), kept["cases"][name]
+    assert [row[0] for row in found["arrays"]] == [row[0] for row in wanted["arrays"]]
+    for (_, numbers), (_, kept_numbers) in zip(found["arrays"], wanted["arrays"], strict=True):
+        np.testing.assert_allclose(numbers, kept_numbers, rtol=TOLERANCE, atol=TOLERANCE)
+    if golden.machine() == kept["machine"]:
+        assert found["sha256"] == wanted["sha256"]
+
+
+def test_shipped_agents_act_as_they_did():
+    kept = json.loads(golden.AGENTS.read_text(encoding="utf-8"))
+    found = golden.predictions()
+    assert found.keys() == kept.keys()
+    for agent, rules in kept.items():
+        assert found[agent].keys() == rules.keys()
+        for rule, actions in rules.items():
+            np.testing.assert_allclose(found[agent][rule], actions, rtol=TOLERANCE, atol=TOLERANCE, err_msg=agent)
+
+
+STUDIES = ("entropy", "multigoal", "runtime", "mujoco", "mujoco-target-networks", "mujoco-ten-particles")
+RESULTS = Path(__file__).parents[1] / "results"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("results", STUDIES)
+def test_shipped_records_give_the_shipped_tables_byte_for_byte(results, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(RESULTS.parent)
+    assert (
+        main(["reproduce", results.partition("-")[0], "--from-results", f"results/{results}", "--out", str(tmp_path)])
+        == 0
+    )
+    for name in ("table.md", "claims.json"):
+        if (RESULTS / results / name).exists() and (tmp_path / name).exists():
+            assert (tmp_path / name).read_bytes() == (RESULTS / results / name).read_bytes()
+    told = capsys.readouterr().out
+    for claim in json.loads((RESULTS / results / "claims.json").read_text(encoding="utf-8"))["claims"]:
+        assert f"{claim['verdict']}: {claim['claim']}\n    measured: {claim['measured']}\n" in told

@@ -98,7 +98,10 @@ def test_the_amortised_network_is_judged_by_its_own_rule():
     assert "; S²AC(φ,θ,ψ) 100% 100% 100% 100%;" in measured
     assert measured.endswith("; S²AC(φ,θ,ψ) by its amortised network 0% 100% 100% 100%")
     made = table(records)
-    assert "by `amortized`:\n\n| | α = 0.2 | α = 1 | α = 10 | α = 20 |\n|---|---|---|---|---|\n| S²AC(φ,θ,ψ) | 0% | 100% |" in made
+    assert (
+        "by `amortized`:\n\n| | α = 0.2 | α = 1 | α = 10 | α = 20 |\n|---|---|---|---|---|\n| S²AC(φ,θ,ψ) | 0% | 100% |"
+        in made
+    )
     assert "| S²AC(φ,θ,ψ) | 7.00 ± 0.00 | 1.00 ± 0.00 |" in made
 
 

@@ -97,7 +97,9 @@ def table(records: list[Record]) -> str:
     have = [s for s in (*SYSTEMS, *EXTRAS) if agents(records, s, ALPHAS[0])]
     parts: dict[str, Callable[[str, float], str]] = {
         "Agents that keep all three goals, by `sample`": lambda s, a: f"{goals_kept(records, s, a):.0%}",
-        "The same of the amortised policy, by `amortized`": lambda s, a: f"{goals_kept(records, s, a, 'amortized'):.0%}",
+        "The same of the amortised policy, by `amortized`": lambda s, a: (
+            f"{goals_kept(records, s, a, 'amortized'):.0%}"
+        ),
         "Total variation of goal shares to the optimum's by `sample`, mean over agents": lambda s, a: (
             f"{over_agents(records, s, a, lambda r: total_variation(r, optimum(records, a))).mean():.3f}"
         ),

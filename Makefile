@@ -8,12 +8,12 @@ PIP    := $(BIN)/pip --disable-pip-version-check --quiet
 
 help:
 	@echo "make demo       install, train S2AC on multigoal and draw its trajectories"
-	@echo "make agents     train the shipped agents anew and draw them; about ten minutes"
+	@echo "make agents     train the shipped agents again and draw them; about ten minutes"
 	@echo "make test       install and run the tests"
 	@echo "make test-slow  the tests that take minutes"
 	@echo "make docs       build the documentation into site/"
 	@echo "make lint types check-lock   what .ci/run checks besides the tests"
-	@echo "make lock       resolve the dependencies anew (needs uv)"
+	@echo "make lock       resolve the dependencies again (needs uv)"
 
 setup: $(VENV)/.installed
 setup-dev: $(VENV)/.installed-dev

@@ -11,7 +11,9 @@ from pathlib import Path
 import pytest
 
 from s2ac.algorithms import ALGORITHMS
+from s2ac.algorithms.s2ac import S2acConfig
 from s2ac.cli import parse
+from s2ac.presets import fields_of
 
 ROOT = Path(__file__).parent.parent
 SHORT = ["--steps", "600", "--log-every", "600"]  # for the pages whose commands train to the end
@@ -93,28 +95,104 @@ def test_every_algorithm_has_its_page_and_picture():
     assert (ROOT / "docs" / "img" / "demo.png").stat().st_size < 60_000
 
 
-def test_the_readme_says_what_the_results_say():
-    example = runpy.run_path(str(ROOT / "examples" / "results_table.py"))
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
-    assert text == example["with_results"](text, example["results"]()), (
+@pytest.fixture(scope="module")
+def example():
+    return runpy.run_path(str(ROOT / "examples" / "results_table.py"))
+
+
+@pytest.mark.parametrize("name", ["README.md", "docs/results.md"])
+def test_the_page_says_what_the_results_say(name, example):
+    text = (ROOT / name).read_text(encoding="utf-8")
+    assert text == example["with_results"](text, example["PAGES"][name](ROOT / "results")), (
         "results/ has changed: python examples/results_table.py --write"
     )
 
 
-def test_results_are_told_from_files_alone(tmp_path):
+def headlines():
+    """README's table, as cells."""
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    lines = text[text.index("| task | system, rule |") :].split("\n\n", 1)[0].splitlines()[2:]
+    return [line.strip("| ").split(" | ") for line in lines]
+
+
+def numbers(text):
+    return [float(found) for found in re.findall(r"\d+(?:\.\d+)?", text)]
+
+
+def test_headlines_of_multigoal_are_of_the_rule_they_name():
+    """Computed here from the records, without the code that makes the table."""
+    lines = (ROOT / "results" / "multigoal" / "records.jsonl").read_text(encoding="utf-8").splitlines()
+    records, rules, spans = [json.loads(line) for line in lines], {}, {}
+    for _, who, result, *_ in [
+        row for row in headlines() if row[0].startswith("[multigoal]") and "optimum" not in row[1]
+    ]:
+        system, rule = re.fullmatch(r"(.+), `(\w+)`(?:; .+)?", who).groups()
+        rules[system] = rule
+        gaps, goals, seeds = result.split("; ")
+        for index, alpha in enumerate((0.2, 1, 10, 20)):
+            agents = [r for r in records if r.get("system") == system and r["alpha"] == alpha]
+            shares = [min(agent[rule]["shares"][:3]) > 0.02 for agent in agents]
+            assert numbers(seeds) == [len(agents)]
+            assert numbers(goals)[index] == pytest.approx(100 * sum(shares) / len(agents))
+            mean = sum(agent[rule]["gap"] for agent in agents) / len(agents)
+            assert numbers(gaps)[2 * index] == pytest.approx(mean, abs=0.00501)
+        spans[system] = [(v - h, v + h) for v, h in zip(numbers(gaps)[::2], numbers(gaps)[1::2], strict=True)]
+    for other in ("SAC", "SAC-NF", "SQL"):  # "Which algorithm when" says so
+        assert all(mine[1] < theirs[0] for mine, theirs in zip(spans["S²AC(φ,θ)"], spans[other], strict=True))
+    assert rules["S²AC(φ,θ,ψ)"] == "amortized"  # its sampler's figures are S²AC(φ,θ)'s
+    assert set(rules.values()) == {"sample", "amortized"}
+
+
+def test_headlines_of_mujoco_are_of_the_rule_they_name():
+    table = (ROOT / "results" / "mujoco" / "table.md").read_text(encoding="utf-8")
+    rows = [row for row in headlines() if row[0].startswith("[MuJoCo]")]
+    assert len(rows) == 3
+    for _, who, result, verdict, _ in rows:
+        pair, rule = re.fullmatch(r"(.+), `(\w+)`(?:; .+)?", who).groups()
+        if pair.startswith("S²AC"):
+            assert f"- {pair}, {rule}: {result.split('; ')[0]}, {verdict}\n" in table
+        else:
+            page = (ROOT / "docs" / "studies" / "mujoco.md").read_text(encoding="utf-8")
+            assert f"{result.split('; ')[0]};" in page
+    assert {row[1].split(", `")[0]: row[3] for row in rows} == {  # "Which algorithm when" says so
+        "S²AC(φ,θ) against SAC": "no significant difference",
+        "S²AC(φ,θ) against SAC-NF": "worse",
+        "SAC-NF against SAC": "better",
+    }
+
+
+def test_what_the_readme_says_outside_its_table():
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert len(text.splitlines()) <= 120
+    claim = json.loads((ROOT / "results" / "runtime" / "claims.json").read_text(encoding="utf-8"))["claims"][0]
+    low, high = re.search(r"our preset ([\d.]+) to ([\d.]+) times SAC", claim["measured"]).groups()
+    assert f"{float(low):.1f} to {float(high):.2g} times as long" in text
+    for name, part in (("multigoal", "no Stein steps"), ("Hopper-v5", "1 Stein step")):
+        steps = fields_of("default", "algorithm", S2acConfig(), name)["num_steps"]
+        assert part.startswith(str(steps or "no"))
+        assert part in text
+    for link in re.findall(r"\]\(([^)#]+)", text):
+        assert (ROOT / link).exists(), link
+    for path in re.findall(r"`((?:tests|examples|results)/[\w./-]+)`", text):
+        assert (ROOT / path).exists(), path
+    for *_, command in headlines():
+        parse(shlex.split(command.strip("`"))[1:])
+
+
+def test_results_are_told_from_files_alone(tmp_path, example):
     """A study that is there is told, one that is not is left out; a long measurement is left to its file."""
-    example = runpy.run_path(str(ROOT / "examples" / "results_table.py"))
     (tmp_path / "multigoal").mkdir()
     claim = {"number": 4, "claim": "all goals", "place": "4.2", "measured": "x" * 300, "verdict": "does not hold"}
     about = {"about": {"command": "s2ac reproduce multigoal"}, "claims": [claim]}
     (tmp_path / "multigoal" / "claims.json").write_text(json.dumps(about))
     made = example["results"](tmp_path)
-    assert "| all goals | 4.2 | **does not hold** | [in the file](results/multigoal/claims.json) |" in made
+    assert "| all goals | 4.2 | **does not hold** | in `results/multigoal/claims.json` |" in made
     assert "MuJoCo" not in made
     assert "Entropy" not in made
+    assert len(example["headline_table"](tmp_path).splitlines()) == 2  # without records only its head
 
 
-def test_the_mujoco_page_shows_the_readmes_table():
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    table = readme[readme.index("| | Hopper | Walker2d |") :].split("\n\n", 1)[0]
+def test_the_mujoco_page_shows_the_table_of_the_results():
+    results = (ROOT / "docs" / "results.md").read_text(encoding="utf-8")
+    table = results[results.index("| | Hopper | Walker2d |") :].split("\n\n", 1)[0]
     assert table in (ROOT / "docs" / "studies" / "mujoco.md").read_text(encoding="utf-8")

@@ -3,11 +3,14 @@
 import json
 import subprocess
 import sys
+import tomllib
+from pathlib import Path
 
 import numpy as np
 import pytest
 import scipy.stats
 
+import s2ac
 from s2ac.cli import main
 from s2ac.studies import entropy, entropy_claims, entropy_targets, reproduce
 from s2ac.studies.base import read_records
@@ -115,3 +118,11 @@ def test_help_does_not_import_jax():
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert out.strip().endswith("False")
     assert "reproduce" in out
+
+
+def test_the_version_is_printed_without_jax():
+    code = "import sys; from s2ac.cli import main; assert main(['--version']) == 0; print('jax' in sys.modules)"
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert out.splitlines() == [f"s2ac {s2ac.__version__}", "False"]
+    project = tomllib.loads((Path(__file__).parent.parent / "pyproject.toml").read_text(encoding="utf-8"))
+    assert project["project"]["version"] == s2ac.__version__

@@ -1,6 +1,7 @@
 """The multigoal study: its verdicts from made-up records, its figures, its command."""
 
 import json
+from pathlib import Path
 
 import jax.numpy as jnp
 import numpy as np
@@ -11,7 +12,7 @@ from s2ac.cli import main
 from s2ac.envs.multigoal_exact import ActionLaw
 from s2ac.studies.base import RecordFile
 from s2ac.studies.multigoal import ALPHAS, EXTRAS, MAP, SYSTEMS
-from s2ac.studies.multigoal_claims import decide, left_share
+from s2ac.studies.multigoal_claims import decide, left_share, table
 from s2ac.studies.multigoal_scores import moments, smoothness_by_differences
 from s2ac.studies.reproduce import reproduce_multigoal
 
@@ -85,6 +86,33 @@ def test_claims_are_decided_both_ways():
     assert verdicts(nearer)[11] == "does not hold"
     turned = [{**r, "alpha": dict(zip(ALPHAS, reversed(ALPHAS), strict=True))[r["alpha"]]} for r in made_up()]
     assert verdicts(turned)[6] == verdicts(turned)[7] == "does not hold"
+
+
+def test_the_amortised_network_is_judged_by_its_own_rule():
+    """An agent whose sampler keeps every goal and whose network keeps one counts as each, under its name."""
+    records = made_up()
+    for record in records:
+        if record.get("system") == "S²AC(φ,θ,ψ)" and record["alpha"] == ALPHAS[0]:
+            record["amortized"] = {**record["amortized"], "shares": ONE, "gap": 7.0}
+    measured = next(claim.measured for claim in decide(records) if claim.number == 4)
+    assert "; S²AC(φ,θ,ψ) 100% 100% 100% 100%;" in measured
+    assert measured.endswith("; S²AC(φ,θ,ψ) by its amortised network 0% 100% 100% 100%")
+    made = table(records)
+    assert (
+        "by `amortized`:\n\n| | α = 0.2 | α = 1 | α = 10 | α = 20 |\n|---|---|---|---|---|\n| S²AC(φ,θ,ψ) | 0% | 100% |"
+        in made
+    )
+    assert "| S²AC(φ,θ,ψ) | 7.00 ± 0.00 | 1.00 ± 0.00 |" in made
+
+
+def test_the_shipped_claims_and_table_are_what_the_records_say():
+    shipped = Path(__file__).parent.parent / "results" / "multigoal"
+    records = [json.loads(line) for line in (shipped / "records.jsonl").read_text(encoding="utf-8").splitlines()]
+    claims = json.loads((shipped / "claims.json").read_text(encoding="utf-8"))["claims"]
+    assert claims == [claim._asdict() for claim in decide(records)]
+    text = table(records)
+    assert text == (shipped / "table.md").read_text(encoding="utf-8")
+    assert text.strip() in (shipped.parents[1] / "docs" / "studies" / "multigoal.md").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("seeds", [1, 4])

@@ -310,7 +310,7 @@ def test_a_run_that_ended_before_its_first_checkpoint_is_resumed_from_its_beginn
         rows.write_bytes(b"of a crash in the middle of the first checkpoint")
     assert main(["evaluate", str(run)]) == 4
     assert main(["train", "--resume", str(run)]) == 0
-    assert "there is no checkpoint yet: it begins anew" in capsys.readouterr().out
+    assert "there is no checkpoint yet: it starts over" in capsys.readouterr().out
     assert digest(run) == whole
     before = json.loads((run / "run.json").read_text())["run"]["steps"]
     assert main(["train", "--resume", str(run), "--steps", str(before)]) == 2

@@ -213,7 +213,7 @@ class Agent:
             observation: numbers `[O]` or `[B, O]`, or a Dict observation as the environment gives it.
             select: sample, softmax, argmax, mean or amortized, as the algorithm has them (`agent.algorithm.rules`).
             seed_index: whose policy, 0 for the first seed.
-            draw: the same number gives the same random draws; otherwise each call draws anew.
+            draw: the same number gives the same random draws; otherwise each call draws new ones.
         """
         flat = checked(observation, self.spec.observation_size, self._layout)
         compiled = self._compiled.get(select)

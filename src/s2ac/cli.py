@@ -16,7 +16,7 @@ OPTIONS = {
     "runtime": {"tasks"},
     "mujoco": {"scale", "tasks", "systems", "merge", "seeds", "workers", "at_once", "protocol", "version", "preset"},
 }
-"""Of `reproduce`, which study heeds which, beside --out and --from-results."""
+"""Of `reproduce`, which study accepts which, beside --out and --from-results."""
 
 
 @dataclass(frozen=True)
@@ -72,16 +72,16 @@ class Reproduce:
     too, for every system."""
 
     def _check(self) -> None:
-        """Refuse what the study would not heed."""
+        """Refuse what the study does not accept."""
         from s2ac.checks import InvalidArgument
 
-        heeded, why = OPTIONS[self.study], f"is no option of the study {self.study}"
+        accepted, why = OPTIONS[self.study], f"is no option of the study {self.study}"
         if self.from_results is not None:
-            heeded = heeded & {"merge"} if self.study == "mujoco" else set()
+            accepted = accepted & {"merge"} if self.study == "mujoco" else set()
             why = "goes with a run, not with --from-results"
         for field in fields(self):
             given = getattr(self, field.name) != field.default
-            if given and field.name not in {"study", "out", "from_results", *heeded}:
+            if given and field.name not in {"study", "out", "from_results", *accepted}:
                 raise InvalidArgument(f"--{field.name.replace('_', '-')} {why}")
 
     def __call__(self) -> None:
@@ -256,7 +256,9 @@ class Play:
         run_play(Path(self.run), self.video, self.episodes, self.select)
 
 
-DESCRIPTION = "Stein Soft Actor-Critic: energy-based maximum-entropy reinforcement learning."
+DESCRIPTION = (
+    "Stein Soft Actor-Critic: energy-based maximum-entropy reinforcement learning. `s2ac --version` prints the version."
+)
 
 
 def parse(arguments: list[str]) -> Any:
@@ -290,6 +292,12 @@ def parse(arguments: list[str]) -> Any:
 
 def main(arguments: list[str] | None = None) -> int:
     """Run a command; mistakes of the user's end in one line and an exit code, not in a traceback."""
+    arguments = sys.argv[1:] if arguments is None else arguments
+    if arguments == ["--version"]:
+        from s2ac import __version__
+
+        print(f"s2ac {__version__}")
+        return 0
     # The number of threads decides how sums are split, and so their last bits: fix it before JAX looks.
     os.environ.setdefault("NPROC", str(os.cpu_count() or 1))
     with suppress(FileNotFoundError):  # of a directory that is gone
@@ -298,7 +306,7 @@ def main(arguments: list[str] | None = None) -> int:
     from s2ac.checks import S2acError
 
     try:
-        command = parse(sys.argv[1:] if arguments is None else arguments)
+        command = parse(arguments)
         command()
     except S2acError as error:
         from s2ac.report.text import printable  # a path or a setting in the message may hold anything

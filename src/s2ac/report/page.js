@@ -308,7 +308,7 @@ function comparison(group) {
       cell(row.final ? short(row.final.mean) : NO_VALUE, "number"), cell(row.final ? interval(row.final) || "one seed" : NO_VALUE, "number"),
       cell(row.final ? String(row.final.values.length) : NO_VALUE, "number"), cell(row.final ? row.final.step.toLocaleString("en-US") : NO_VALUE, "number"),
       cell(gap ? `${gap.mean > 0 ? "+" : ""}${short(gap.mean)} ${interval(gap)}` : NO_VALUE, "number"),
-      cell([gap && finite(gap.low) ? (gap.low > 0 ? "better" : gap.high < 0 ? "worse" : "not told apart") : "", row.caution].filter(Boolean).join("; ")));
+      cell([gap && finite(gap.low) ? (gap.low > 0 ? "better" : gap.high < 0 ? "worse" : "no significant difference") : "", row.caution].filter(Boolean).join("; ")));
   });
   const heads = [["run"], ["algorithm"], ["return", 1], ["95 % interval", 1], ["seeds", 1], ["at step", 1], ["against the first run", 1], [""]];
   return el("section", { class: "card scroll stack" }, el("h3", {}, `Comparison on ${group.env}`),

@@ -88,7 +88,7 @@ def read_records(path: Path, command: str, fields: tuple[str, ...]) -> list[Reco
     except OSError as error:
         raise S2acError(f"{path}: {error.strerror}; `{command}` makes it") from error
     except ValueError as error:
-        raise S2acError(f"{path} is damaged ({error}); `{command}` makes it anew") from error
+        raise S2acError(f"{path} is damaged ({error}); `{command}` makes it again") from error
 
 
 def progress(items: Iterable[Item], describe: str, total: int) -> Iterator[Item]:

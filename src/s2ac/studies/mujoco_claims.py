@@ -162,14 +162,14 @@ def aggregates_table(records: list[Record], rule: str) -> str:
 
 
 def results_table(directory: str | Path) -> str:
-    """The README's table, from the record files in a directory."""
+    """The tables of docs/results.md, from the record files in a directory."""
     records = read_all([directory])
     tables = [summary_table(records, rule) for rule in RULES]
     return "\n".join([*tables, comparison_lines(records)])
 
 
 def whole_table(records: list[Record]) -> str:
-    """table.md: the README's table, the aggregates, and every seed."""
+    """table.md: the tables of docs/results.md, the aggregates, and every seed."""
     parts = [f"### {rule}\n\n" + summary_table(records, rule) for rule in RULES]
     parts.append(comparison_lines(records))
     parts += [aggregates_table(records, rule) for rule in RULES]
@@ -196,11 +196,11 @@ def _missing(records: list[Record], systems: tuple[str, ...]) -> str | None:
     return None if seeds >= ENOUGH_SEEDS else f"{seeds} of {ENOUGH_SEEDS} seeds"
 
 
-def _above(records: list[Record], other: str, rule: str) -> tuple[int, int, int]:
-    """Tasks on which S²AC's mean is above, those where Welch's interval says so too, and tasks compared."""
+def tasks_above(records: list[Record], other: str, rule: str, ours: str = OURS) -> tuple[int, int, int]:
+    """Tasks on which the mean of `ours` is above, those where Welch's interval says so too, and tasks compared."""
     counts = np.zeros(3, int)
     for task in TASKS:
-        pair = [find(records, system, task) for system in (OURS, other)]
+        pair = [find(records, system, task) for system in (ours, other)]
         mine, theirs = (scores_of(r, rule, num_seeds_of(records)) if r else None for r in pair)
         if mine is None or theirs is None or not (mine.whole and theirs.whole):
             continue
@@ -210,7 +210,7 @@ def _above(records: list[Record], other: str, rule: str) -> tuple[int, int, int]
 
 
 def _against(records: list[Record], other: str, rule: str) -> str:
-    more, sure, compared = _above(records, other, rule)
+    more, sure, compared = tasks_above(records, other, rule)
     if not compared:
         return f"{label(other)} ({rule}): not run"
     found = improvement(records, other, rule)
@@ -236,7 +236,7 @@ def _beats(records: list[Record]) -> Claim:
     how = f"{_rule(records)}: the mean is above on as many tasks as claimed, and each probability of improvement's interval is above ½"
     claim, place = "S²AC(φ,θ) beats SQL and SAC-NF on five of five tasks, SAC on four of five", "MuJoCo results"
     found = _compared(records, needed)
-    holds = all(_above(records, o, RULE)[0] >= needed[o] and ranking(e) == "better" for o, e in found.items())
+    holds = all(tasks_above(records, o, RULE)[0] >= needed[o] and ranking(e) == "better" for o, e in found.items())
     # A rival above on more tasks than are left to it decides, whatever the others will be.
     if num_seeds_of(records) >= ENOUGH_SEEDS:
         holds = holds and not any(_lost(records, other, most) for other, most in needed.items())
@@ -250,7 +250,7 @@ def _beats(records: list[Record]) -> Claim:
 
 def _lost(records: list[Record], other: str, needed: int) -> bool:
     """Whether a rival's mean is above on so many tasks that those not run yet cannot make up for it."""
-    more, _, compared = _above(records, other, RULE)
+    more, _, compared = tasks_above(records, other, RULE)
     return compared - more > len(TASKS) - needed
 
 

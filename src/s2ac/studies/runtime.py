@@ -156,7 +156,7 @@ def read(path: Path) -> Record:
     except OSError as error:
         raise S2acError(f"{path}: {error.strerror}; `s2ac reproduce runtime` makes it") from error
     except (ValueError, KeyError, TypeError) as error:
-        raise S2acError(f"{path} is damaged ({error}); `s2ac reproduce runtime` makes it anew") from error
+        raise S2acError(f"{path} is damaged ({error}); `s2ac reproduce runtime` makes it again") from error
 
 
 def table(records: Record) -> str:

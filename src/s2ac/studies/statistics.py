@@ -176,7 +176,7 @@ def ranking(improvement: Estimate) -> str:
         return f"not ranked ({improvement.num} of {ENOUGH_SEEDS} seeds)"
     if improvement.low > 0.5:
         return "better"
-    return "worse" if improvement.high < 0.5 else "not told apart"
+    return "worse" if improvement.high < 0.5 else "no significant difference"
 
 
 def nearest_neighbour_entropy(samples: np.ndarray, neighbour: int = 4) -> Estimate:

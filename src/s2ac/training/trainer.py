@@ -96,7 +96,7 @@ def resume_run(directory: Path, steps: float | None = None) -> tuple[Run, list[s
         run, complaints = open_run(directory)
         complaints += [run.differs] if run.differs else []
     else:
-        run, complaints = _run_of(directory), ["there is no checkpoint yet: it begins anew, with the same settings"]
+        run, complaints = _run_of(directory), ["there is no checkpoint yet: it starts over, with the same settings"]
     if steps is not None:
         if steps <= run.env_step:
             raise InvalidArgument(f"steps = {steps:g}: must be above {run.env_step}, where the run is")

@@ -30,13 +30,12 @@ def timed(function, seconds, part, wait=None):
 def make_loop(options):
     from s2ac.algorithms import ALGORITHMS
     from s2ac.envs.gymnasium import maker
-    from s2ac.resolve import make_configs
+    from s2ac.settings import resolve
     from s2ac.training.host import HostLoop
 
     fields = {name: getattr(options, name) for name in ("seeds", "num_envs", "workers", "overlap", "horizon")}
     fields |= {"num_updates": options.num_envs * options.horizon, "capacity": 100_000, "warmup_steps": 1_000}
-    settings, config = make_configs(options.env, options.algo, options.preset, fields)
-    config.check()
+    _, _, settings, config = resolve(options.env, options.algo, options.preset, fields)
     make = lambda spec: ALGORITHMS[options.algo].make(spec, settings)  # noqa: E731
     return HostLoop(maker(options.env), options.env, make, list(range(options.seeds)), config.loop())
 

@@ -23,7 +23,7 @@ import numpy as np
 from s2ac.algorithms.critics import energy_of, make_critics, min_value
 from s2ac.algorithms.s2ac import S2acConfig, make_s2ac, make_svgd_actor
 from s2ac.algorithms.sac import box_of, gaussian_of
-from s2ac.presets import fields_of
+from s2ac.settings import resolve
 from s2ac.training.about import read_about
 from s2ac.training.host import HostLoop
 from s2ac.training.trainer import configs_of, open_run
@@ -35,8 +35,7 @@ def sampler_config(config):
     """The agent's own sampler, or that of ten-particles on top of SAC."""
     if not isinstance(config, S2acConfig):
         known = {field.name: getattr(config, field.name) for field in fields(config)}
-        preset = fields_of("ten-particles", "algorithm", S2acConfig(), "Hopper-v5")
-        config = S2acConfig(**{**preset, **known})
+        config = replace(resolve("Hopper-v5", "s2ac", "ten-particles").algorithm, **known)
     return config
 
 

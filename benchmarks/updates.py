@@ -21,9 +21,8 @@ import jax.numpy as jnp
 from s2ac import replay as buffer
 from s2ac.algorithms import ALGORITHMS
 from s2ac.envs.multigoal import make_multigoal
-from s2ac.presets import PRESETS
-from s2ac.resolve import make_configs
 from s2ac.samplers.base import UNROLL
+from s2ac.settings import PRESETS, resolve
 from s2ac.training.device import DeviceLoop, LoopConfig
 from s2ac.types import EnvSpec, Transition
 
@@ -61,7 +60,7 @@ def random_rows(spec, shape):
 def config_of(name, setting):
     """An algorithm's settings: its own defaults, or with an environment and a preset those."""
     env, preset = setting
-    return make_configs(env, name, preset, {})[0] if env else ALGORITHMS[name].config
+    return resolve(env, name, preset).algorithm if env else ALGORITHMS[name].config
 
 
 def updates_per_call(name):

@@ -1,6 +1,7 @@
 """Numbers out of range are refused when a config is made, in one line that names field, value and range."""
 
 import json
+import random
 from dataclasses import asdict, fields, replace
 
 import jax
@@ -8,12 +9,12 @@ import jax.numpy as jnp
 import pytest
 
 from s2ac.algorithms import ALGORITHMS
-from s2ac.algorithms.base import RANGES
 from s2ac.checks import InvalidArgument, S2acError
 from s2ac.cli import main
-from s2ac.presets import fields_of
+from s2ac.ranges import ranges_of
+from s2ac.settings import RunConfig, names_of, resolve
+from s2ac.settings.entries import EVERY, PRESETS, entry_of
 from s2ac.training.about import same_run
-from s2ac.training.config import RunConfig
 from s2ac.training.trainer import configs_of
 
 BAD = {
@@ -61,16 +62,13 @@ def test_every_number_of_every_config_has_a_range(algo):
     config = ALGORITHMS[algo].config
     assert replace(config) == config
     for field in fields(config):
-        value = getattr(config, field.name)
-        if isinstance(value, int | float | tuple) and not isinstance(value, bool):
-            assert field.name in RANGES
+        assert field.name in ranges_of(type(config))
         for bad in BAD.get(field.name, []):
             with pytest.raises(
                 InvalidArgument, match=rf"^{field.name} = .*must be|^min_std = .*must be below"
             ) as caught:
                 replace(config, **{field.name: bad})
             assert "\n" not in str(caught.value)
-    assert set(RANGES) == set(BAD)
 
 
 def test_a_traced_number_passes_so_that_it_can_be_an_axis():
@@ -99,21 +97,28 @@ def test_the_command_line_says_so_in_one_line(arguments, message, tmp_path, caps
     assert not list(tmp_path.iterdir())
 
 
-def test_a_preset_gives_each_algorithm_its_own_fields():
-    def given(algo: str, env: str, preset: str = "default") -> dict:
-        return fields_of(preset, "algorithm", ALGORITHMS[algo].config, env)
+@pytest.mark.parametrize("preset", PRESETS)
+@pytest.mark.parametrize("env", ["multigoal", "multigoal-far", "Hopper-v5", "Ant-v4", "Pendulum-v1"])
+def test_every_field_of_an_entry_is_one_of_its_algorithms_own(preset, env):
+    entry = entry_of(preset, env)
+    assert not entry or tuple(entry) == EVERY == tuple(sorted(ALGORITHMS, key=EVERY.index))
+    for algo, fields_given in entry.items():
+        assert fields_given.keys() <= names_of(ALGORITHMS[algo].config) | names_of(RunConfig)
+        settings = resolve(env, algo, preset)
+        for name, value in fields_given.items():
+            assert getattr(settings.run if name in names_of(RunConfig) else settings.algorithm, name) == value
 
-    assert given("sql", "Ant-v5")["alpha"] == 1 / 300
-    assert given("sql", "Walker2d-v4")["alpha"] == 1 / 10
-    assert "alpha" not in given("sac", "Ant-v5")
-    assert "alpha" not in given("sql", "multigoal")
-    assert given("s2ac-phi", "Ant-v5") | {"num_steps": 20, "learn_alpha": False} == given("s2ac-phi", "Ant-v5")
-    assert given("s2ac", "Ant-v5")["learn_alpha"]
-    assert given("s2ac", "Ant-v5")["num_steps"] == 1
-    assert given("s2ac", "Ant-v5")["start_alpha"] == 0.0
-    assert "start_alpha" not in given("s2ac-phi", "Ant-v5")
-    assert given("s2ac-amortized", "Ant-v5") == given("s2ac", "Ant-v5", "ten-particles")
-    assert given("s2ac-amortized", "multigoal") == given("s2ac", "multigoal")
+
+def test_the_algorithms_defaults_then_the_entry_then_what_the_user_said():
+    assert resolve("Pendulum-v1", "ppo").run.horizon == ALGORITHMS["ppo"].run["horizon"]
+    assert resolve("Hopper-v5", "ppo").run.num_envs == ALGORITHMS["ppo"].run["num_envs"]
+    assert resolve("Hopper-v5", "sac").run.num_envs == 8
+    assert resolve("Hopper-v5", "sac", given={"num_envs": 3}).run.num_envs == 3
+    assert resolve("Ant-v5", "sql").algorithm.alpha == 1 / 300
+    assert resolve("Walker2d-v4", "sql").algorithm.alpha == 1 / 10
+    assert resolve("Ant-v5", "sac", "paper").algorithm.alpha == 0.2
+    with pytest.raises(InvalidArgument, match=r"field = 'num_particle': must be one of .*did you mean 'num_particles'"):
+        resolve("multigoal", "s2ac", given={"num_particle": 3})
 
 
 CHEAP = {"guide", "num_flows", "num_particles", "num_steps"}
@@ -121,8 +126,7 @@ CHEAP = {"guide", "num_flows", "num_particles", "num_steps"}
 
 def test_target_networks_and_ten_particles_are_presets_of_the_mujoco_tasks():
     def given(preset: str, algo: str, env: str) -> dict:
-        config = ALGORITHMS[algo].config
-        return vars(replace(config, **fields_of(preset, "algorithm", config, env)))
+        return vars(resolve(env, algo, preset).algorithm)
 
     def changed(preset: str, algo: str) -> set[str]:
         other = given(preset, algo, "Hopper-v5")
@@ -160,3 +164,47 @@ def test_a_run_that_was_written_before_a_field_came_or_went_is_still_the_same_ru
     assert configs_of(with_late(False), tmp_path)[0] == ALGORITHMS["sac"].config
     with pytest.raises(S2acError, match=r"run.json cannot be used: sac has no field late_action in this version"):
         configs_of(with_late(True), tmp_path)
+
+
+def test_the_order_of_flags_does_not_matter(tmp_path, monkeypatch):
+    """300 orders of one command line, the environment anywhere, give the same run.json."""
+    seen = []
+    monkeypatch.setattr(
+        "s2ac.training.command.start", lambda directory, env, *settings: seen.append((env, *settings)) or stop()
+    )
+
+    def stop():
+        raise S2acError("seen")
+
+    flags = ["--seeds 2", "--algo sac", "--hidden 32 32", "--no-batch-norm", "--alpha=0.3", "--select sample argmax"]
+    flags += ["--first-seed 5", "--preset default", "--overlap", "--target-entropy -1.5", f"--out {tmp_path}"]
+    order = random.Random(0)
+    for _ in range(300):
+        words = [*map(str.split, flags), ["Hopper-v5"]]
+        order.shuffle(words)
+        assert main(["train", *(word for group in words for word in group)]) == 2
+    assert len(seen) == 300
+    assert set(map(repr, seen)) == {repr(seen[0])}
+    env, algo, algorithm, run = seen[0]
+    wanted = resolve("Hopper-v5", "sac", given={
+        "hidden": (32, 32), "batch_norm": False, "alpha": 0.3, "target_entropy": -1.5, "seeds": 2, "first_seed": 5,
+        "overlap": True, "select": ("sample", "argmax"),
+    })  # fmt: skip
+    assert (env, algo, algorithm, run) == wanted
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--sedes", "2", "Hopper-v5"], "--sedes: no such flag (did you mean --seeds?)"),
+        (["Hopper-v5", "Ant-v5"], "'Ant-v5': one environment at a time, and there is 'Hopper-v5' already"),
+        (["--seeds", "2"], "train what?"),
+        (["--resume", "runs/a", "--seeds", "2"], "--resume goes alone, or with --steps"),
+        (["Hopper-v5", "--resume", "runs/a"], "--resume goes alone, or with --steps"),
+    ],
+)
+def test_mistakes_in_the_command_line_are_one_line(arguments, message, capsys):
+    assert main(["train", *arguments]) == 2
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1
+    assert message in error

@@ -9,11 +9,11 @@ import sys
 from pathlib import Path
 
 import pytest
+from s2ac.presets import fields_of
 
 from s2ac.algorithms import ALGORITHMS
 from s2ac.algorithms.s2ac import S2acConfig
 from s2ac.cli import parse
-from s2ac.presets import fields_of
 
 ROOT = Path(__file__).parent.parent
 SHORT = ["--steps", "600", "--log-every", "600"]  # for the pages whose commands train to the end

@@ -301,7 +301,6 @@ def test_settings_and_protocols():
     assert todo[0].env == "Hopper-v5"
     for job in todo:
         run = job.settings.run
-        run.check()
         assert (run.seeds, run.episodes, run.evaluate_every) == (5, 10, 10_000)
         assert run.evaluate_every % run.log_every == 0
         what = SYSTEMS[job.system]

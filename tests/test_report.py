@@ -452,7 +452,7 @@ def test_clouds_come_from_the_checkpoint_and_change_nothing(env, algo, tmp_path)
 
     from s2ac.algorithms import ALGORITHMS
     from s2ac.report.clouds import collect_clouds
-    from s2ac.training.config import RunConfig
+    from s2ac.settings import RunConfig
     from s2ac.training.trainer import start
 
     small = {"num_particles": 4, "num_steps": 1} if algo == "s2ac" else {}

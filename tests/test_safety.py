@@ -13,7 +13,7 @@ import s2ac
 from s2ac.algorithms import ALGORITHMS
 from s2ac.checks import S2acError
 from s2ac.cli import parse
-from s2ac.training.config import RunConfig
+from s2ac.settings import RunConfig
 
 MODULES = {"pickle", "cloudpickle", "dill", "joblib", "shelve", "marshal", "urllib.request", "http.client", "requests"}
 CALLS = {"eval", "exec", "compile", "__import__", "system", "popen"}

@@ -357,7 +357,7 @@ def test_overlap_is_refused_where_experience_must_be_fresh():
 
 def new_run(directory, env, make, **fields):
     from s2ac.algorithms import ALGORITHMS
-    from s2ac.training.config import RunConfig
+    from s2ac.settings import RunConfig
     from s2ac.training.run import Run
     from s2ac.training.trainer import begin
 
@@ -419,7 +419,7 @@ def test_a_lost_worker_ends_the_run_and_leaves_its_checkpoint(tmp_path):
     ],
 )
 def test_settings_out_of_range_are_refused(field, value, message):
-    from s2ac.training.config import RunConfig
+    from s2ac.settings import RunConfig
 
     with pytest.raises(InvalidArgument, match=message):
-        RunConfig(**{field: value}).check()
+        RunConfig(**{field: value})

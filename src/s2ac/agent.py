@@ -28,10 +28,10 @@ from s2ac.algorithms import ALGORITHMS, Algorithm
 from s2ac.checks import InvalidArgument, check_between, check_count, check_name
 from s2ac.envs.gymnasium import MakeEnv, maker
 from s2ac.observations import checked
-from s2ac.resolve import EnvLike, environment, find_agent, free_directory, make_configs, probe
+from s2ac.resolve import EnvLike, environment, find_agent, free_directory, probe
+from s2ac.settings import RunConfig, resolve
 from s2ac.training import checkpoint
 from s2ac.training.about import read_about
-from s2ac.training.config import RunConfig
 from s2ac.training.device import stream
 from s2ac.training.run import ENVS, Run
 from s2ac.training.trainer import begin, configs_of, open_run, train, write_about
@@ -84,7 +84,7 @@ class Agent:
         algo: s2ac, s2ac-phi, s2ac-amortized, sac, sac-nf, sql, ddpg or ppo.
         seeds: how many to train, in one compiled call.
         directory: where the run is written once `learn` is called. Default: runs/ENV-ALGO, with a number if taken.
-        preset: named settings to start from: default, ten-particles, target-networks, paper, paper-mujoco or demo.
+        preset: named settings to start from: default, paper or demo; on the MuJoCo tasks also ten-particles and target-networks.
         **fields: any field of the run (`RunConfig`) or of the algorithm (such as `S2acConfig`).
     """
 
@@ -99,7 +99,9 @@ class Agent:
         **fields: Any,
     ) -> None:
         name, make = environment(env)
-        algorithm_config, config = make_configs(name, algo, preset, {**fields, "seeds": seeds})
+        if "steps" in fields:
+            raise InvalidArgument("steps: give them to learn(steps)")
+        _, _, algorithm_config, config = resolve(name, algo, preset, {**fields, "seeds": seeds})
         where = Path(directory) if directory else free_directory(name, algo)
         if (where / "run.json").exists():
             raise InvalidArgument(f"directory = {str(where)!r} holds a run already: s2ac.load({str(where)!r})")

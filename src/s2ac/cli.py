@@ -1,6 +1,5 @@
 """The command line. Imports nothing heavy until a command runs, so that help is immediate."""
 
-import argparse
 import os
 import sys
 from contextlib import suppress
@@ -119,18 +118,6 @@ class Reproduce:
 @dataclass(frozen=True)
 class Train:
     """Train seeds of an algorithm on an environment, or resume a run. `s2ac train ENV --help` lists every field."""
-
-    env: tyro.conf.Positional[str | None] = None
-    """The environment: multigoal, multigoal-far, or any of Gymnasium's with a box of actions, such as Hopper-v5 or my_module:Mine-v0."""
-
-    algo: str = "s2ac"
-    """s2ac, s2ac-phi, s2ac-amortized, sac, sac-nf, sql, ddpg or ppo; sets which fields there are."""
-
-    out: str | None = None
-    """The run's directory. Default: runs/ENV-ALGO."""
-
-    resume: str | None = None
-    """Go on with the run in this directory, by its own settings; only --steps may be given too, to train for longer."""
 
     def __call__(self) -> None:
         """Say what is missing."""
@@ -262,18 +249,11 @@ DESCRIPTION = (
 
 
 def parse(arguments: list[str]) -> Any:
-    """The command that the arguments name. Training's fields depend on its first argument, its algorithm and its
-    preset, so they are looked up first."""
+    """The command that the arguments name. Training's fields depend on its environment, its algorithm and its preset."""
     if arguments[:1] == ["train"] and len(arguments) > 1:
-        peek = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
-        peek.add_argument("--algo", default="s2ac")
-        peek.add_argument("--preset", default="default")
-        peek.add_argument("--resume")
-        known, rest = peek.parse_known_args(arguments[1:])
         from s2ac.training.command import parse_train
 
-        env = rest[0] if rest and not rest[0].startswith("-") else ""
-        return parse_train(arguments[1:], env, known.algo, known.preset, known.resume)
+        return parse_train(arguments[1:])
     commands: dict[str, Any] = {
         "train": Train,
         "evaluate": Evaluate,

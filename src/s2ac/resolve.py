@@ -1,7 +1,6 @@
 """From what a user names to what a run is made of: environments, settings, directories and shipped agents."""
 
 import copy
-import dataclasses
 import difflib
 import re
 from pathlib import Path
@@ -9,12 +8,9 @@ from typing import Any
 
 import gymnasium
 
-from s2ac.algorithms import ALGORITHMS
-from s2ac.checks import InvalidArgument, S2acError, check_name
+from s2ac.checks import InvalidArgument, S2acError
 from s2ac.envs.gymnasium import CUSTOM, layout_of, maker, spec_of
 from s2ac.envs.simulators import MakeEnv
-from s2ac.presets import fields_of
-from s2ac.training.config import RunConfig
 from s2ac.training.run import ENVS
 from s2ac.types import EnvSpec
 
@@ -69,23 +65,6 @@ def probe(name: str, make: MakeEnv | None) -> tuple[EnvSpec, Any]:
     found = spec_of(env, name), layout_of(env.observation_space)
     env.close()
     return found
-
-
-def make_configs(env: str, algo: str, preset: str, fields: dict[str, Any]) -> tuple[Any, RunConfig]:
-    """The algorithm's config and the run's from one set of fields; an unknown one is answered with the nearest."""
-    check_name("algo", algo, ALGORITHMS)
-    default = ALGORITHMS[algo].config
-    of_run = {field.name for field in dataclasses.fields(RunConfig)}
-    of_algorithm = {field.name for field in dataclasses.fields(default)}
-    if "steps" in fields:
-        raise InvalidArgument("steps: give them to learn(steps)")
-    for name in fields:
-        check_name("field", name, (of_run | of_algorithm) - {"steps"})
-    tupled = {name: tuple(value) if isinstance(value, list) else value for name, value in fields.items()}
-    mine = {name: value for name, value in tupled.items() if name in of_algorithm}
-    algorithm_config = dataclasses.replace(default, **{**fields_of(preset, "algorithm", default, env), **mine})
-    rest = {name: value for name, value in tupled.items() if name in of_run}
-    return algorithm_config, RunConfig(**{**fields_of(preset, "run", RunConfig, env), **ALGORITHMS[algo].run, **rest})
 
 
 def free_directory(name: str, algo: str) -> Path:

@@ -8,7 +8,7 @@ import numpy as np
 
 from golden import summary
 from s2ac.algorithms import ALGORITHMS
-from s2ac.presets import fields_of
+from s2ac.settings import resolve
 from s2ac.types import EnvSpec, Transition
 
 SPEC = EnvSpec(4, (-1.0, -2.0), (1.0, 2.0))
@@ -27,9 +27,8 @@ PRESETS = {  # name: preset, environment
 
 def config_of(algo, preset):
     """The algorithm's config under a preset, but for the networks' sizes."""
-    default = ALGORITHMS[algo].config
-    config = replace(default, **fields_of(PRESETS[preset][0], "algorithm", default, PRESETS[preset][1]))
-    config = replace(config, hidden=(8, 8))
+    name, env = PRESETS[preset]
+    config = replace(resolve(env, algo, name).algorithm, hidden=(8, 8))
     return replace(config, guide=(4, 4)) if getattr(config, "guide", ()) else config
 
 

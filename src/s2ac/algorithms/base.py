@@ -1,112 +1,44 @@
 """What an algorithm is: three functions, the kind of experience it learns from, and a config whose numbers make sense."""
 
-import math
 from collections.abc import Callable
-from dataclasses import dataclass, fields
-from typing import Any, Literal, NamedTuple
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal, NamedTuple
 
 import jax.numpy as jnp
 
-from s2ac.checks import InvalidArgument, check_between, check_count, check_name, check_positive
 from s2ac.networks import ACTIVATIONS, Activations, critic_activations
+from s2ac.ranges import Positive, PositiveOrNone, Share, ShareAboveZero, Sizes, one_of, validate
 from s2ac.types import Array, Key, Metrics, Transition
-
-
-def _at_least(minimum: int) -> Callable[[str, Any], None]:
-    return lambda name, value: check_count(name, value, minimum)
-
-
-def _share(name: str, value: Any) -> None:
-    check_between(name, value, 0, 1)
-
-
-def _not_negative(name: str, value: Any) -> None:
-    check_between(name, value, 0, math.inf, open_high=True)
-
-
-def _maybe(check: Callable[[str, Any], None]) -> Callable[[str, Any], None]:
-    return lambda name, value: None if value is None else check(name, value)
-
-
-def _hidden(name: str, value: Any) -> None:
-    if not isinstance(value, tuple):
-        raise InvalidArgument(f"{name} = {value!r}: must be a tuple of layer sizes, such as (256, 256)")
-    for size in value:
-        check_count(name, size, 1)
-
-
-PRECISIONS = ("auto", "float32", "bfloat16")
-
-RANGES: dict[str, Callable[[str, Any], None]] = {
-    "hidden": _hidden,
-    "guide": _hidden,
-    "score_precision": lambda name, value: check_name(name, value, PRECISIONS),
-    "activation": lambda name, value: check_name(name, value, ACTIVATIONS),
-    "learning_rate": check_positive,
-    "critic_learning_rate": _maybe(check_positive),
-    "discount": _share,
-    "frequency": _maybe(check_positive),
-    "target_rate": lambda name, value: check_between(name, value, 0, 1, open_low=True),
-    "alpha": check_positive,
-    "target_entropy": _maybe(lambda name, value: check_between(name, value, -math.inf, math.inf, True, True)),
-    "num_critics": _at_least(1),
-    "adam_b1": lambda name, value: check_between(name, value, 0, 1, open_high=True),
-    "min_std": check_positive,
-    "max_std": check_positive,
-    "num_particles": _at_least(1),
-    "num_steps": _at_least(0),
-    "step_size": check_positive,
-    "bandwidth": _maybe(check_positive),
-    "bandwidth_factor": check_positive,
-    "max_jacobian_norm": _maybe(check_positive),
-    "start_std": check_positive,
-    "start_alpha": _maybe(_not_negative),
-    "mode_alpha": _maybe(check_positive),
-    "start_ratio": lambda name, value: check_between(name, value, 1, math.inf, open_high=True),
-    "num_flows": _at_least(0),
-    "num_value_samples": _at_least(1),
-    "noise": _not_negative,
-    "trace": _share,
-    "clip": lambda name, value: check_between(name, value, 0, 1, open_low=True, open_high=True),
-    "num_epochs": _at_least(1),
-    "num_minibatches": _at_least(1),
-    "entropy_weight": _not_negative,
-    "value_weight": _not_negative,
-    "max_gradient_norm": check_positive,
-}
-"""What each field of any config may be. A number that is traced (a `vmap` axis) passes unseen."""
 
 
 @dataclass(frozen=True)
 class NetworkConfig:
     """Fields that every algorithm has. They are checked once, when the config is made."""
 
-    hidden: tuple[int, ...] = (256, 256)
+    hidden: Sizes = (256, 256)
     """Hidden layers of every network."""
 
-    activation: str = "relu"
+    activation: Annotated[str, one_of(ACTIVATIONS)] = "relu"
     """relu, elu, silu or tanh."""
 
-    learning_rate: float = 3e-4
+    learning_rate: Positive = 3e-4
     """Adam's, for every network."""
 
-    discount: float = 0.99
+    discount: Share = 0.99
     """γ."""
 
     def __post_init__(self) -> None:
-        for field in fields(self):
-            if field.name in RANGES:
-                RANGES[field.name](field.name, getattr(self, field.name))
+        validate(self)
 
 
 @dataclass(frozen=True)
 class OffPolicyConfig(NetworkConfig):
     """Fields of the algorithms that learn from a replay."""
 
-    target_rate: float = 0.005
+    target_rate: ShareAboveZero = 0.005
     """τ of the target networks' moving averages."""
 
-    frequency: float | None = None
+    frequency: PositiveOrNone = None
     """If given, the critics' first layer is a sine of about this many radians per unit of observation and action: see `init_critic`."""
 
     @property

@@ -14,6 +14,7 @@ from s2ac.algorithms.base import Algorithm, OffPolicyConfig
 from s2ac.algorithms.critics import critic_loss, init_critics, min_value, td_target
 from s2ac.algorithms.sac import box_of
 from s2ac.networks import Critic, init_mlp, mlp, soft_update
+from s2ac.ranges import NotNegative
 from s2ac.types import Array, EnvSpec, Key, Metrics, Params, Transition
 
 
@@ -21,7 +22,7 @@ from s2ac.types import Array, EnvSpec, Key, Metrics, Params, Transition
 class DdpgConfig(OffPolicyConfig):
     """DDPG."""
 
-    noise: float = 0.1
+    noise: NotNegative = 0.1
     """Standard deviation of the exploration noise, in halves of the action's range."""
 
 

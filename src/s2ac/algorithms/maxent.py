@@ -11,9 +11,10 @@ Expectations over actions are means over the actor's particles; if it resamples 
 minimum of the online critics, or a guide that is none of them, also at s'. What Q̄ is and how critics learn is in `critics.py`.
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -23,6 +24,7 @@ from s2ac.algorithms.base import ActionSample, Actor, Algorithm, OffPolicyConfig
 from s2ac.algorithms.critics import energy_of, make_critics, min_value, td_target
 from s2ac.checks import InvalidArgument
 from s2ac.networks import Critic
+from s2ac.ranges import Count, Flag, Positive, PositiveOrNone, ShareBelowOne, between, or_none
 from s2ac.types import Array, EnvSpec, Key, Metrics, Params, Transition
 
 
@@ -30,25 +32,25 @@ from s2ac.types import Array, EnvSpec, Key, Metrics, Params, Transition
 class MaxEntConfig(OffPolicyConfig):
     """Fields that SAC, SAC-NF and S²AC share. Numbers may be traced, so that they can be a `vmap` axis."""
 
-    alpha: float = 0.2
+    alpha: Positive = 0.2
     """Temperature; where it is learned, where it starts."""
 
-    learn_alpha: bool = False
+    learn_alpha: Flag = False
     """Learn the temperature so that the entropy meets `target_entropy`."""
 
-    target_entropy: float | None = None
+    target_entropy: Annotated[float | None, or_none(between(-math.inf, math.inf, True, True))] = None
     """Entropy in nats that a learned temperature aims at; minus the action's dimension if not given."""
 
-    num_critics: int = 2
+    num_critics: Count = 2
     """Critics whose minimum counts."""
 
-    critic_learning_rate: float | None = None
+    critic_learning_rate: PositiveOrNone = None
     """Adam's for the critics, if it is another."""
 
-    adam_b1: float = 0.9
+    adam_b1: ShareBelowOne = 0.9
     """Adam's β₁ for the critics and the actor."""
 
-    batch_norm: bool = False
+    batch_norm: Flag = False
     """Normalise the critics' layers over the batch, and use no target networks: see batch_norm.py."""
 
     def __post_init__(self) -> None:

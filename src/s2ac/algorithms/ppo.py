@@ -12,7 +12,7 @@ rollout's among them.
 """
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -23,7 +23,8 @@ from s2ac.algorithms.critics import td_target
 from s2ac.algorithms.sac import box_of
 from s2ac.checks import InvalidArgument
 from s2ac.distributions import Box, Gaussian
-from s2ac.networks import init_mlp, mlp
+from s2ac.networks import ACTIVATIONS, init_mlp, mlp
+from s2ac.ranges import Count, Flag, NotNegative, Positive, Share, Sizes, between, one_of
 from s2ac.types import Array, EnvSpec, Key, Metrics, Params, Transition
 
 
@@ -31,34 +32,34 @@ from s2ac.types import Array, EnvSpec, Key, Metrics, Params, Transition
 class PpoConfig(NetworkConfig):
     """PPO. The rollout's length and number of environments are the loop's."""
 
-    hidden: tuple[int, ...] = (64, 64)
+    hidden: Sizes = (64, 64)
     """Hidden layers."""
 
-    activation: str = "tanh"
+    activation: Annotated[str, one_of(ACTIVATIONS)] = "tanh"
     """relu, elu, silu or tanh."""
 
-    trace: float = 0.95
+    trace: Share = 0.95
     """λ of the generalised advantage."""
 
-    clip: float = 0.2
+    clip: Annotated[float, between(0, 1, True, True)] = 0.2
     """c, how far the ratio may go."""
 
-    num_epochs: int = 10
+    num_epochs: Count = 10
     """Passes over a rollout."""
 
-    num_minibatches: int = 8
+    num_minibatches: Count = 8
     """Parts of a rollout per pass; must divide it."""
 
-    entropy_weight: float = 0.0
+    entropy_weight: NotNegative = 0.0
     """Weight of the entropy bonus."""
 
-    value_weight: float = 0.5
+    value_weight: NotNegative = 0.5
     """Weight of the value loss."""
 
-    max_gradient_norm: float = 0.5
+    max_gradient_norm: Positive = 0.5
     """Gradients are scaled down to this norm."""
 
-    normalize: bool = False
+    normalize: Flag = False
     """Bring observations and rewards to a standard deviation of 1."""
 
 

@@ -16,9 +16,10 @@ that leave a range. The start may pass through flows (`num_flows`). With `num_st
 SAC-NF, bit for bit.
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import jax
 import jax.numpy as jnp
@@ -26,13 +27,28 @@ import jax.numpy as jnp
 from s2ac.algorithms.base import ActionSample, Actor, Algorithm, Modes
 from s2ac.algorithms.maxent import Auxiliary, make_maxent
 from s2ac.algorithms.sac import SacConfig, box_of, gaussian_of, init_gaussian
-from s2ac.checks import InvalidArgument, check_name
+from s2ac.checks import InvalidArgument
 from s2ac.distributions import Box, Gaussian, uniform_pre_tanh
 from s2ac.flows import FLOWS, Flowed, init_flows
 from s2ac.networks import init_mlp, key_apart, mlp
+from s2ac.ranges import (
+    NOT_NEGATIVE,
+    Count,
+    CountOrZero,
+    Flag,
+    Positive,
+    PositiveOrNone,
+    Sizes,
+    between,
+    one_of,
+    or_none,
+)
 from s2ac.samplers import FORMS, Sampler, make_svgd, run
+from s2ac.samplers.base import DENSITIES, HESSIANS
 from s2ac.samplers.kernel import as_rule, mean
 from s2ac.types import Array, EnvSpec, Key, LogTarget, Params
+
+PRECISIONS = ("auto", "float32", "bfloat16")
 
 EDGE = 0.999
 """Of the box: fresh particles around an action nearer to it are drawn around this."""
@@ -42,74 +58,74 @@ EDGE = 0.999
 class S2acConfig(SacConfig):
     """S²AC in its three forms."""
 
-    num_particles: int = 10
+    num_particles: Count = 10
     """M, particles per observation (tracer forms: references, with as many tracers)."""
 
-    num_steps: int = 3
+    num_steps: CountOrZero = 3
     """L, SVGD steps."""
 
-    step_size: float = 0.1
+    step_size: Positive = 0.1
     """ε, for a velocity in units of the log-density."""
 
-    scale_step_by_alpha: bool = False
+    scale_step_by_alpha: Flag = False
     """Multiply ε by α: the paper's velocity is α times ours."""
 
-    bandwidth: float | None = None
+    bandwidth: PositiveOrNone = None
     """The kernel's standard deviation; if not given, σ² = bandwidth_factor · mean squared distance."""
 
-    bandwidth_factor: float = 0.25
+    bandwidth_factor: Positive = 0.25
     """Factor of the mean rule."""
 
-    form: str = "all"
+    form: Annotated[str, one_of(FORMS)] = "all"
     """all, leave-one-out, paper, normalized, tracer, tracer-own-score or tracer-normalized: see samplers/svgd.py."""
 
-    density: str = "trace"
+    density: Annotated[str, one_of(DENSITIES)] = "trace"
     """trace (first order) or log-det."""
 
-    hessian: str = "hutchinson"
+    hessian: Annotated[str, one_of(HESSIANS)] = "hutchinson"
     """hutchinson or exact, for the forms that need the critic's curvature."""
 
-    max_jacobian_norm: float | None = 0.9
+    max_jacobian_norm: PositiveOrNone = 0.9
     """Bound on ε‖J‖; none if not given."""
 
-    differentiate_score: bool = True
+    differentiate_score: Flag = True
     """Whether the actor's gradient sees the critic's second derivatives inside the sampler."""
 
-    resample: bool = False
+    resample: Flag = False
     """Execute a particle in proportion to its importance weight, and learn what that policy is worth: see `soft_value_of`."""
 
-    guide: tuple[int, ...] = ()
+    guide: Sizes = ()
     """Hidden layers of a critic that the sampler (and f_ψ) climbs and that says nothing in the targets, see `with_guide`; none if empty. The action joins its last one."""
 
-    score_precision: str = "auto"
+    score_precision: Annotated[str, one_of(PRECISIONS)] = "auto"
     """Of the critic's gradient inside the sampler: float32, bfloat16, or auto: bfloat16 on an accelerator."""
 
-    min_std: float = 0.3
+    min_std: Positive = 0.3
     """Smallest standard deviation of the start: below it the particles freeze in one mode."""
 
-    start: str = "learned"
+    start: Annotated[str, one_of(("learned", "fixed"))] = "learned"
     """learned (φ,θ) or fixed (φ)."""
 
-    start_alpha: float | None = None
+    start_alpha: Annotated[float | None, or_none(NOT_NEGATIVE)] = None
     """If given, the start is SAC's policy at the temperature α₀ = max(start_alpha, start_ratio · α), wide enough for every mode. If
     not, it is learned through the sampler, as in the paper."""
 
-    start_ratio: float = 2.0
+    start_ratio: Annotated[float, between(1, math.inf, open_high=True)] = 2.0
     """The start is hotter than the policy by at least this."""
 
-    mode_alpha: float | None = None
+    mode_alpha: PositiveOrNone = None
     """With `resample` and `start_alpha`: choose between modes at this temperature where it is above α: see `make_modes`."""
 
-    start_std: float = 0.707
+    start_std: Positive = 0.707
     """Standard deviation of a fixed start: variance 0.5."""
 
-    num_flows: int = 0
+    num_flows: CountOrZero = 0
     """Flows that a learned start passes through before the sampler, as in SAC-NF."""
 
-    flow: str = "radial"
+    flow: Annotated[str, one_of(FLOWS)] = "radial"
     """radial, planar, coupling or iaf (inverse autoregressive)."""
 
-    amortized: bool = False
+    amortized: Flag = False
     """Also train f_ψ(s, z), for use at test time (φ,θ,ψ)."""
 
     def __post_init__(self) -> None:
@@ -171,9 +187,6 @@ def score_dtype(config: S2acConfig) -> Any:
 
 def make_svgd_actor(spec: EnvSpec, config: S2acConfig) -> Actor:
     """Particles of one observation, moved by SVGD from the start distribution."""
-    check_name("form", config.form, FORMS)
-    check_name("start", config.start, ("learned", "fixed"))
-    check_name("flow", config.flow, FLOWS)
     box = box_of(spec)
     if config.num_steps:
         make_sampler(config)  # refuses bad settings now, not in the first update

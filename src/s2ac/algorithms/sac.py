@@ -12,6 +12,7 @@ from s2ac.algorithms.maxent import MaxEntConfig, make_maxent
 from s2ac.checks import InvalidArgument, is_known
 from s2ac.distributions import Box, Gaussian
 from s2ac.networks import init_mlp, mlp
+from s2ac.ranges import Positive
 from s2ac.types import Array, EnvSpec, Key, Params
 
 
@@ -19,10 +20,10 @@ from s2ac.types import Array, EnvSpec, Key, Params
 class SacConfig(MaxEntConfig):
     """SAC; fixed temperature, or a learned one with `learn_alpha`."""
 
-    min_std: float = 0.0067
+    min_std: Positive = 0.0067
     """Smallest standard deviation of the Gaussian, before tanh: e⁻⁵."""
 
-    max_std: float = 7.389
+    max_std: Positive = 7.389
     """Largest: e²."""
 
     def __post_init__(self) -> None:

@@ -6,6 +6,7 @@ observation. With `num_flows = 0` this is SAC, bit for bit; every flow starts ne
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Annotated
 
 import jax
 import jax.numpy as jnp
@@ -13,9 +14,9 @@ import jax.numpy as jnp
 from s2ac.algorithms.base import ActionSample, Actor, Algorithm
 from s2ac.algorithms.maxent import make_maxent
 from s2ac.algorithms.sac import SacConfig, box_of, gaussian_of, init_gaussian
-from s2ac.checks import check_name
 from s2ac.flows import FLOWS, Flowed, init_flows
 from s2ac.networks import key_apart
+from s2ac.ranges import CountOrZero, one_of
 from s2ac.types import Array, EnvSpec, Key, Params
 
 
@@ -23,16 +24,15 @@ from s2ac.types import Array, EnvSpec, Key, Params
 class SacNfConfig(SacConfig):
     """SAC with a normalising flow."""
 
-    flow: str = "radial"
+    flow: Annotated[str, one_of(FLOWS)] = "radial"
     """radial, planar, coupling or iaf (inverse autoregressive)."""
 
-    num_flows: int = 3
+    num_flows: CountOrZero = 3
     """K, flows in a row; 0 is SAC."""
 
 
 def make_flow_actor(spec: EnvSpec, config: SacNfConfig) -> Actor:
     """One action per observation, through the flow."""
-    check_name("flow", config.flow, FLOWS)
     box = box_of(spec)
 
     def init(key: Key) -> Params:

@@ -19,6 +19,7 @@ from s2ac.algorithms.critics import critic_loss, init_critics, min_value, td_tar
 from s2ac.algorithms.s2ac import S2acConfig, make_amortized
 from s2ac.algorithms.sac import box_of
 from s2ac.networks import Critic, soft_update
+from s2ac.ranges import Count, Positive
 from s2ac.types import Array, EnvSpec, Key, Metrics, Params, Transition
 
 
@@ -26,16 +27,16 @@ from s2ac.types import Array, EnvSpec, Key, Metrics, Params, Transition
 class SqlConfig(OffPolicyConfig):
     """Soft Q-learning."""
 
-    alpha: float = 0.2
+    alpha: Positive = 0.2
     """Temperature."""
 
-    num_critics: int = 2
+    num_critics: Count = 2
     """Critics whose minimum counts."""
 
-    num_value_samples: int = 64
+    num_value_samples: Count = 64
     """Uniform actions in the estimate of the soft value."""
 
-    num_particles: int = 16
+    num_particles: Count = 16
     """Outputs of the actor that push one another."""
 
 

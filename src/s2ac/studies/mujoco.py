@@ -17,10 +17,9 @@ import jax
 import s2ac
 from s2ac.algorithms import ALGORITHMS
 from s2ac.checks import Diverged, InvalidArgument
-from s2ac.presets import fields_of
+from s2ac.settings import Settings, names_of, resolve
 from s2ac.studies.base import Record
 from s2ac.training.about import read_about, with_defaults
-from s2ac.training.config import RunConfig
 from s2ac.training.records import read_records
 from s2ac.training.trainer import resume_run, start, train
 
@@ -101,30 +100,21 @@ def rules_of(system: System, known: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(rule for rule in wanted if rule in known))
 
 
-class Settings(NamedTuple):
-    """All that a run is made from."""
-
-    algo: str
-    algorithm: Any
-    run: RunConfig
-
-
 def settings_of(system: str, task: str, scale: Scale, preset: str = "default") -> Settings:
     """A system's settings on a task, before the protocol: the one place that decides them."""
-    env = f"{task}-v5"  # the same settings for v4
     entry, what = ALGORITHMS[SYSTEMS[system].algo], SYSTEMS[system]
-    known = {field.name for field in dataclasses.fields(entry.config)}
-    given = {**fields_of(preset, "algorithm", entry.config, env), **what.fields, **scale.algorithm}
-    algorithm = replace(entry.config, **{name: value for name, value in given.items() if name in known})
     rollout = "horizon" in entry.run  # learns from its own rollouts: no warm-up, nothing to keep
-    run = {
-        **fields_of(preset, "run", RunConfig, env),
+    known = names_of(entry.config)
+    given = {
+        **what.fields,
+        **{name: value for name, value in scale.algorithm.items() if name in known},
         "warmup_steps": 0 if rollout else scale.warmup_steps,
         "capacity": 1 if rollout else scale.steps,
-        **scale.run,
-        **entry.run,
+        **{name: value for name, value in scale.run.items() if name not in entry.run},
+        "steps": scale.steps,
+        "seeds": scale.seeds,
     }
-    return Settings(what.algo, algorithm, RunConfig(**{**run, "steps": scale.steps, "seeds": scale.seeds}))
+    return resolve(f"{task}-v5", what.algo, preset, given)  # the same settings for v4
 
 
 def rules_known(algo: str) -> tuple[str, ...]:

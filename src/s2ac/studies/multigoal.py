@@ -16,11 +16,10 @@ import numpy as np
 
 from s2ac.algorithms import ALGORITHMS
 from s2ac.algorithms.base import Algorithm
-from s2ac.algorithms.s2ac import S2acConfig
 from s2ac.algorithms.sac import gaussian_of
 from s2ac.envs.multigoal import STATES, WALL, MultigoalConfig, make_multigoal
 from s2ac.envs.multigoal_exact import Solution, action_law, goal_shares, rollout, soft_q, solve, value_at
-from s2ac.presets import fields_of, preset_of
+from s2ac.settings import names_of, resolve
 from s2ac.studies.base import Record, progress
 from s2ac.studies.multigoal_scores import (
     action_entropy,
@@ -63,10 +62,13 @@ EXTRAS: dict[str, tuple[str, dict[str, Any]]] = {
     "S²AC(φ), L = 3": ("s2ac-phi", {"form": "leave-one-out", "num_steps": 3}),
     "S²AC(φ,θ) as printed": (
         "s2ac",
-        {**vars(S2acConfig()), **fields_of("paper", "algorithm", S2acConfig()), "num_steps": 3},
+        {**vars(resolve("multigoal", "s2ac", "paper").algorithm), "num_steps": 3},
     ),
 }
 """For the claim about how many steps a learned start saves, and for comparison with the default form; in the table alone."""
+
+SHARED = ("hidden", "activation", "frequency", "learning_rate", "target_rate", "score_precision")
+"""Sizes and rates, the same for every system."""
 
 MAP = np.linspace(-6, 6, 13)
 """The entropy maps' grid, along each axis."""
@@ -161,11 +163,10 @@ def run_optimum(preset: Rewards, alpha: float, scale: Scale) -> list[Record]:
 
 def settings_of(algo: str, overrides: dict[str, Any], preset: Rewards, scale: Scale) -> Any:
     """A system's config: the default preset's, but for what the system, the rewards and the scale say."""
-    entry = ALGORITHMS[algo]
-    usual = fields_of("default", "algorithm", entry.config, "multigoal")
-    shared = preset_of("default", "multigoal")["algorithm"]  # sizes and rates, the same for every system
-    given = {**usual, **overrides, **shared, **scale.sizes, "discount": preset.discount}
-    return replace(entry.config, **{name: value for name, value in given.items() if name in vars(entry.config)})
+    usual = resolve("multigoal", algo).algorithm
+    shared = {name: getattr(usual, name) for name in SHARED if name in names_of(usual)}
+    given = {**overrides, **shared, **scale.sizes, "discount": preset.discount}
+    return replace(usual, **{name: value for name, value in given.items() if name in names_of(usual)})
 
 
 class Trained(NamedTuple):

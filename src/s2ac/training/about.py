@@ -1,13 +1,10 @@
 """run.json, read back: what was asked for."""
 
-import dataclasses
 import json
 from pathlib import Path
 from typing import Any
 
-from s2ac.algorithms import ALGORITHMS
 from s2ac.checks import S2acError
-from s2ac.training.config import RunConfig
 
 
 def read_about(directory: Path) -> dict[str, Any]:
@@ -35,10 +32,19 @@ def without_retired(settings: dict[str, Any]) -> dict[str, Any]:
     return {**settings, "algorithm": kept}
 
 
+VERSION = 2
+"""Of run.json. Version 1 did not say so, and may lack fields; version 2 holds every field."""
+
+_VERSION1 = json.loads((Path(__file__).parent / "version1.json").read_text(encoding="utf-8"))
+"""The defaults at the end of version 1: a field that did not exist when a file was written has this value, whatever its default is now."""
+
+
 def with_defaults(algo: str, settings: dict[str, Any]) -> dict[str, Any]:
-    """Settings of an algorithm and a run as files hold them; a field that did not exist when they were written has its default, and one that is no more and did nothing is left out."""
-    defaults = {"run": RunConfig()} | ({"algorithm": ALGORITHMS[algo].config} if algo in ALGORITHMS else {})
-    known = json.loads(json.dumps({part: dataclasses.asdict(config) for part, config in defaults.items()}))
+    """Settings of an algorithm and a run as files hold them, with all fields: those that version 1 left out, without those that are no more and did
+    nothing."""
+    if settings.get("version") == VERSION:
+        return settings
+    known = {"run": _VERSION1["run"], "algorithm": _VERSION1["algorithm"].get(algo, {})}
     settings = without_retired(settings)
     return {**settings, **{part: {**known[part], **settings.get(part, {})} for part in known}}
 
@@ -53,6 +59,6 @@ def same_run(one: dict[str, Any], other: dict[str, Any]) -> bool:
 
     def settings(about: dict[str, Any]) -> dict[str, Any]:
         whole = with_defaults(about.get("algo", ""), about)
-        return {**whole, "run": {**whole["run"], **free}}
+        return {**whole, "version": VERSION, "run": {**whole["run"], **free}}
 
     return settings(one) == settings(other)

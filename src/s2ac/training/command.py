@@ -1,8 +1,7 @@
 """The commands `train` and `evaluate`, behind the command line."""
 
-import argparse
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,29 +11,23 @@ import tyro
 from s2ac.algorithms import ALGORITHMS
 from s2ac.checks import InvalidArgument, S2acError, check_count, check_name
 from s2ac.envs.multigoal import THREE_GOALS
-from s2ac.presets import fields_of
 from s2ac.report.text import printable
-from s2ac.training.config import RunConfig
+from s2ac.settings import RunConfig, resolve
+from s2ac.settings.arguments import HELP, split, word_of
 from s2ac.training.trainer import open_run, resume_run, start, train
 
 
-def parse_train(arguments: list[str], env: str, algo: str, preset: str, resume: str | None) -> Callable[[], None]:
-    """The training that the arguments describe: the run's fields and the algorithm's, side by side.
-
-    Their defaults depend on the environment, the algorithm and the preset, which are therefore looked up before.
-    """
-    if resume is not None:
-        more = argparse.ArgumentParser(prog="s2ac train --resume RUN", add_help=False, allow_abbrev=False)
-        more.add_argument("--resume")
-        more.add_argument("--steps", type=float)
-        known, rest = more.parse_known_args(arguments)
-        if rest:
-            raise InvalidArgument("--resume goes alone, or with --steps: the run's own settings are used")
-        return lambda: _resume(Path(resume), known.steps)
+def parse_train(arguments: list[str]) -> Callable[[], None]:
+    """The training that the arguments describe: the run's fields and the algorithm's, side by side, in any order."""
+    algo = word_of(arguments, "algo") or ""
     check_name("algo", algo, ALGORITHMS)
-    default = ALGORITHMS[algo].config
-    default = replace(default, **fields_of(preset, "algorithm", default, env))
-    default_run = RunConfig(**{**fields_of(preset, "run", RunConfig, env), **ALGORITHMS[algo].run})
+    line = split(arguments, (RunConfig, type(ALGORITHMS[algo].config)))
+    asked = any(argument in HELP for argument in arguments)
+    if (resume := line.words["resume"]) is not None and not asked:
+        return _resume_of(resume, line.env, line.rest)
+    if line.env is None and not asked:
+        raise InvalidArgument("train what? For instance: s2ac train multigoal --algo s2ac-phi --preset demo")
+    default = resolve(line.env or "", algo, line.words["preset"] or "")
 
     @dataclass(frozen=True)
     class Command:
@@ -45,20 +38,44 @@ def parse_train(arguments: list[str], env: str, algo: str, preset: str, resume: 
         my_module:Mine-v0."""
 
         algo: str = "s2ac"
-        """The algorithm."""
+        """s2ac, s2ac-phi, s2ac-amortized, sac, sac-nf, sql, ddpg or ppo; sets which fields there are."""
 
         out: str | None = None
         """The run's directory. Default: runs/ENV-ALGO."""
 
         preset: str = "default"
-        """Named settings to start from: default, ten-particles, target-networks, paper, paper-mujoco or demo."""
+        """Named settings to start from: default, paper, demo; on the MuJoCo tasks also ten-particles and target-networks."""
 
-        run: RunConfig = default_run
-        algorithm: type(default) = default  # type: ignore[valid-type]
+        resume: str | None = None
+        """Go on with the run in this directory, by its own settings; only --steps may be given too, to train for longer."""
+
+        run: RunConfig = default.run
+        algorithm: type(default.algorithm) = default.algorithm  # type: ignore[valid-type]
         """The algorithm's own numbers."""
 
-    command = tyro.cli(Command, args=arguments, prog="s2ac train", config=(tyro.conf.OmitArgPrefixes,))
+    environment = [] if line.env is None else [line.env]
+    command = tyro.cli(Command, args=[*environment, *line.rest], prog="s2ac train", config=(tyro.conf.OmitArgPrefixes,))
     return lambda: _start(command)
+
+
+def _resume_of(directory: str, env: str | None, rest: list[str]) -> Callable[[], None]:
+    """The run to go on with: its own settings are used."""
+
+    @dataclass(frozen=True)
+    class Command:
+        """Go on with a run."""
+
+        resume: str
+        """The run's directory."""
+
+        steps: float | None = None
+        """Train for so many environment steps in all."""
+
+    flags = {argument.partition("=")[0] for argument in rest if argument.startswith("--")}
+    if env is not None or flags - {"--resume", "--steps"}:
+        raise InvalidArgument("--resume goes alone, or with --steps: the run's own settings are used")
+    command = tyro.cli(Command, args=rest, prog="s2ac train")
+    return lambda: _resume(Path(directory), command.steps)
 
 
 def _start(command: Any) -> None:

@@ -19,12 +19,13 @@ from s2ac.envs.base import JaxEnv
 from s2ac.envs.gymnasium import CUSTOM, MakeEnv, maker
 from s2ac.envs.multigoal import MultigoalConfig, make_multigoal
 from s2ac.replay import fetch
+from s2ac.settings import RunConfig
 from s2ac.training import checkpoint
-from s2ac.training.about import read_about, same_run
-from s2ac.training.config import RunConfig
-from s2ac.training.device import DeviceLoop, Episodes, LoopState
+from s2ac.training.about import VERSION, read_about, same_run
+from s2ac.training.device import DeviceLoop, Episodes, LoopConfig, LoopState
 from s2ac.training.host import HostLoop
 from s2ac.training.records import Records
+from s2ac.training.tensorboard import check_tensorboard
 from s2ac.types import Transition
 
 ENVS: dict[str, Callable[[], JaxEnv]] = {
@@ -46,7 +47,8 @@ class Run:
         make_env: MakeEnv | None = None,
     ) -> None:
         """`make_env` makes an environment of the user's own, which `env_name` then only describes."""
-        config.check()
+        if config.tensorboard:
+            check_tensorboard()
         check_name("algo", algo, ALGORITHMS)
         rollout, parts = config.horizon * config.num_envs, getattr(algorithm_config, "num_minibatches", 1)
         if rollout % parts:
@@ -55,12 +57,13 @@ class Run:
             )
         self.directory, self.config = directory, config
         self.about: dict[str, Any] = {
+            "version": VERSION,
             "env": env_name,
             "algo": algo,
             "algorithm": dataclasses.asdict(algorithm_config),
             "run": dataclasses.asdict(config),
         }
-        loop = config.loop()
+        loop = LoopConfig(**{name: getattr(config, name) for name in LoopConfig._fields})
         seeds = list(range(config.first_seed, config.first_seed + config.seeds))
         make = lambda spec: ALGORITHMS[algo].make(spec, algorithm_config)  # noqa: E731
         self.loop: DeviceLoop | HostLoop

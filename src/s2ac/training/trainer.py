@@ -23,9 +23,9 @@ from tqdm import tqdm
 from s2ac.algorithms import ALGORITHMS
 from s2ac.checks import InvalidArgument, S2acError
 from s2ac.envs.gymnasium import MakeEnv
+from s2ac.settings import RunConfig, names_of
 from s2ac.training import checkpoint
-from s2ac.training.about import read_about, without_retired
-from s2ac.training.config import RunConfig
+from s2ac.training.about import read_about, with_defaults
 from s2ac.training.lock import lock
 from s2ac.training.records import Records
 from s2ac.training.run import Run
@@ -66,9 +66,10 @@ def configs_of(about: dict[str, Any], directory: Path) -> tuple[Any, RunConfig]:
     """The algorithm's config and the run's, from run.json."""
     try:
         entry = ALGORITHMS[about["algo"]]
-        given = without_retired(about)["algorithm"]
+        about = with_defaults(about["algo"], about)
+        given = about["algorithm"]
         tupled = {name: tuple(value) if isinstance(value, list) else value for name, value in given.items()}
-        if unknown := sorted(tupled.keys() - vars(entry.config).keys()):
+        if unknown := sorted(tupled.keys() - names_of(entry.config)):
             raise InvalidArgument(f"{about['algo']} has no field {', '.join(unknown)} in this version")
         algorithm_config = dataclasses.replace(entry.config, **tupled)
         return algorithm_config, RunConfig(**{**about["run"], "select": tuple(about["run"]["select"])})
@@ -100,7 +101,6 @@ def resume_run(directory: Path, steps: float | None = None) -> tuple[Run, list[s
     if steps is not None:
         if steps <= run.env_step:
             raise InvalidArgument(f"steps = {steps:g}: must be above {run.env_step}, where the run is")
-        dataclasses.replace(run.config, steps=steps).check()
         run.aim(steps)
         with lock(directory):
             write_about(run, directory)

@@ -1,0 +1,177 @@
+"""What a preset changes on an environment, by algorithm: `entry_of(preset, env)`.
+
+An entry names the algorithms that a field is for, so no field reaches a config by having a name in common with it (a test holds
+every entry to the schema). Where there is no entry, an algorithm's own defaults hold. Every number's source is beside it.
+"""
+
+import re
+from typing import Any
+
+from s2ac.checks import check_name
+from s2ac.samplers.kernel import released_factor
+
+STEIN = ("s2ac", "s2ac-phi", "s2ac-amortized")
+MAXENT = (*STEIN, "sac", "sac-nf")
+OFF_POLICY = (*MAXENT, "sql", "ddpg")
+EVERY = (*OFF_POLICY, "ppo")
+
+Fields = dict[str, Any]
+Entry = dict[str, Fields]
+"""Of each algorithm, the fields of the run and of its config that differ from its defaults."""
+
+
+def _entry(*parts: tuple[tuple[str, ...], Fields]) -> Entry:
+    """Parts that name the algorithms they are for; a later one wins."""
+    made: Entry = {algo: {} for algo in EVERY}
+    for algorithms, fields in parts:
+        for algo in algorithms:
+            made[algo] |= fields
+    return made
+
+
+_TABLE = (  # the paper's tables "Hyperparameters for multi-goal environment" and "Hyperparameters"
+    (EVERY, {"batch_size": 100, "capacity": 1_000_000, "hidden": (256, 256), "activation": "relu"}),
+    (EVERY, {"learning_rate": 3e-4}),
+    (OFF_POLICY, {"num_envs": 1, "target_rate": 0.005}),
+    (MAXENT, {"min_std": 0.1, "max_std": 1.0}),  # released code
+    ((*STEIN, "sql"), {"num_particles": 10}),
+    (
+        STEIN,
+        {
+            "form": "paper",
+            "bandwidth_factor": released_factor(10),  # the printed formula is over ten times too wide; released code's
+            "scale_step_by_alpha": True,  # the paper's velocity is α times ours
+            "max_jacobian_norm": None,
+        },
+    ),
+)
+
+_PAPER = _entry(*_TABLE, (EVERY, {"discount": 0.8}), (STEIN, {"step_size": 0.01, "start_std": 0.3**0.5}))  # N(0, 0.3 I)
+
+
+def _paper_mujoco(alpha: float = 1.0) -> Entry:
+    return _entry(
+        *_TABLE,
+        (EVERY, {"warmup_steps": 10_000, "discount": 0.99}),  # the first is the released code's
+        ((*MAXENT, "sql"), {"alpha": alpha}),
+        (STEIN, {"step_size": 0.1, "start_std": 0.5**0.5}),  # N(0, 0.5 I)
+        (("s2ac-phi",), {"num_steps": 20}),
+    )
+
+
+_DEMO = _entry(  # a small S²AC(φ) that reaches all three goals in under two minutes on two cores
+    (EVERY, {"batch_size": 64, "steps": 24_000, "warmup_steps": 500, "log_every": 2_000, "evaluate_every": 24_000}),
+    (EVERY, {"hidden": (64, 64), "learning_rate": 1e-3, "discount": 0.8}),
+    (OFF_POLICY, {"target_rate": 0.01}),
+    ((*MAXENT, "sql"), {"alpha": 1.0}),
+    ((*STEIN, "sql"), {"num_particles": 8}),
+    (STEIN, {"form": "leave-one-out"}),
+)
+
+_SACS_START = {"start_alpha": 0.0, "start_ratio": 1.0}  # S²AC's start has SAC's loss: no gradient through the sampler
+
+_ON_MUJOCO = (  # the setting of the published results: docs/studies/mujoco.md tells how it was chosen
+    (
+        EVERY,
+        {
+            "steps": 300_000,
+            "batch_size": 256,
+            "capacity": 1_000_000,
+            "warmup_steps": 5_000,  # as in CleanRL's SAC
+            "log_every": 1_000,  # 15 seconds on two cores, and as long as Ctrl-C takes
+            "evaluate_every": 10_000,
+            "episodes": 10,
+            "checkpoint_every": 50_000,
+        },
+    ),
+    # As many updates a round as environments: on an accelerator a step of one costs as much as a step of eight.
+    (OFF_POLICY, {"num_envs": 8, "num_updates": 8, "overlap": True}),
+    (
+        MAXENT,
+        {
+            "learn_alpha": True,
+            "batch_norm": True,  # CrossQ's critics: SAC's return is 1.04 to 3.3 times as high, by task
+            "adam_b1": 0.5,  # CrossQ's
+            "critic_learning_rate": 1e-3,  # as in CleanRL's SAC; at 100k steps of HalfCheetah 13 % above 3e-4
+            "min_std": 0.0067,  # a floor of 0.3 would keep the entropy above the temperature's aim, and α would go to 0
+            "max_std": 7.389,
+        },
+    ),
+    (
+        STEIN,
+        {
+            "form": "normalized",  # with `all` a particle feels 1/M of its own score, and few steps move nothing
+            "step_size": 0.1,
+            "scale_step_by_alpha": True,
+        },
+    ),
+    (("s2ac", "s2ac-amortized"), _SACS_START),
+    # The steps are all it has, and a fixed start meets no entropy's aim. Twenty steps are the paper's.
+    (("s2ac-phi",), {"num_steps": 20, "step_size": 0.4, "learn_alpha": False}),
+    (("ppo",), {"normalize": True}),  # as in CleanRL's
+)
+
+_CHEAP = {  # a critic for the sampler alone, with cheap particles (logs 18 and 20); the start is SAC-NF's (log 21)
+    "guide": (128, 128),
+    "num_flows": 3,
+    "num_particles": 4,
+    "num_steps": 1,
+}
+
+_MUJOCO: dict[str, Entry] = {
+    "default": _entry(*_ON_MUJOCO, (("s2ac",), _CHEAP)),
+    "ten-particles": _entry(*_ON_MUJOCO),  # S²AC's particles and steps as in the paper, no guide, no flows
+    "target-networks": _entry(  # and the critics' targets too
+        *_ON_MUJOCO,
+        (MAXENT, {"batch_norm": False, "adam_b1": 0.9}),
+        (STEIN, {"step_size": 0.4}),
+    ),
+}
+"""What has results of its own: in results/mujoco, and in results/mujoco-NAME."""
+
+_SQL_REWARD_SCALES = {"Hopper": 30, "Walker2d": 10, "HalfCheetah": 30, "Ant": 300, "Humanoid": 100}
+"""Of SQL's authors (haarnoja/softqlearning, examples/mujoco_all_sql.py): rewards times a scale at α = 1 are rewards at α = 1/scale."""
+
+
+def _multigoal(discount: float) -> Entry:
+    return _entry(  # chosen by the gap to the exact optimum: docs/studies/multigoal.md
+        (EVERY, {"batch_size": 100, "capacity": 50_000, "warmup_steps": 1_000, "steps": 80_000}),
+        (EVERY, {"hidden": (128, 128), "activation": "elu", "learning_rate": 1e-3}),
+        (EVERY, {"discount": discount}),  # 0.8: released code
+        (OFF_POLICY, {"num_envs": 4, "target_rate": 0.01}),
+        (OFF_POLICY, {"frequency": 1.5}),  # without it no critic sees a goal's edge
+        (STEIN, {"score_precision": "float32"}),  # bfloat16 rounds Q = −82 by up to 0.25, more than α = 0.2
+        (
+            ("s2ac", "s2ac-amortized"),
+            {
+                "num_critics": 1,  # a minimum of two is a bias against goals that are seldom visited, where they disagree
+                "num_particles": 32,
+                "num_steps": 0,
+                "resample": True,
+                "start_alpha": 10.0,
+                "mode_alpha": 0.6,
+                "min_std": 0.05,
+                "max_std": 2.0,
+            },
+        ),
+    )
+
+
+MUJOCO = re.compile(r"(Hopper|Walker2d|HalfCheetah|Ant|Humanoid)-v[45]")
+MULTIGOAL = {"multigoal": _multigoal(0.8), "multigoal-far": _multigoal(0.95)}
+PRESETS = ("default", "paper", "demo", "target-networks", "ten-particles")
+"""`target-networks` and `ten-particles` differ from `default` on the MuJoCo tasks alone."""
+
+
+def entry_of(preset: str, env: str) -> Entry:
+    """What the preset changes on the environment; empty where it has nothing to say of it."""
+    check_name("preset", preset, PRESETS)
+    task = MUJOCO.fullmatch(env)
+    if preset == "demo":
+        return _DEMO
+    if preset == "paper":
+        return _paper_mujoco(0.2 if env.startswith("Ant") else 1.0) if task else _PAPER  # α by the paper's table
+    if task:
+        made = _MUJOCO[preset]
+        return {**made, "sql": {**made["sql"], "alpha": 1 / _SQL_REWARD_SCALES[task[1]]}}
+    return MULTIGOAL.get(env, {})

@@ -130,7 +130,10 @@ class Train:
     """The run's directory. Default: runs/ENV-ALGO."""
 
     resume: str | None = None
-    """Go on with the run in this directory, by its own settings; only --steps may be given too, to train for longer."""
+    """Go on with the run in this directory, by its own settings; only --steps may be given too, to train for longer, and --fresh."""
+
+    fresh: bool = False
+    """With --resume: start again from step 0; what the run has is kept aside, as NAME.old-1."""
 
     def __call__(self) -> None:
         """Say what is missing."""

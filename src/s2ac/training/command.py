@@ -27,10 +27,11 @@ def parse_train(arguments: list[str], env: str, algo: str, preset: str, resume: 
         more = argparse.ArgumentParser(prog="s2ac train --resume RUN", add_help=False, allow_abbrev=False)
         more.add_argument("--resume")
         more.add_argument("--steps", type=float)
+        more.add_argument("--fresh", action="store_true")
         known, rest = more.parse_known_args(arguments)
         if rest:
-            raise InvalidArgument("--resume goes alone, or with --steps: the run's own settings are used")
-        return lambda: _resume(Path(resume), known.steps)
+            raise InvalidArgument("--resume goes alone, or with --steps or --fresh: the run's own settings are used")
+        return lambda: _resume(Path(resume), known.steps, known.fresh)
     check_name("algo", algo, ALGORITHMS)
     default = ALGORITHMS[algo].config
     default = replace(default, **fields_of(preset, "algorithm", default, env))
@@ -74,8 +75,8 @@ def _start(command: Any) -> None:
         print(printable(f"done: {directory}; look with: s2ac evaluate {directory}"))
 
 
-def _resume(directory: Path, steps: float | None) -> None:
-    run, complaints = resume_run(directory, steps)
+def _resume(directory: Path, steps: float | None, fresh: bool) -> None:
+    run, complaints = resume_run(directory, steps, fresh)
     for complaint in complaints:
         print(f"note: {complaint}", flush=True)
     print(f"resumed at step {run.env_step} of {int(run.config.steps)}", flush=True)

@@ -109,7 +109,7 @@ with lock(Path({str(tmp_path)!r})):
         with pytest.raises(RunInUse, match=f"{tmp_path} is in use by process {process.pid}"), lock(tmp_path):
             pass
         process.kill()
-        process.wait()
+        os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)  # dead, though nobody has asked for its end
         assert all(Path(f"/proc/{pid}").exists() for pid in heirs)
         assert (tmp_path / "lock").exists()
         assert holder(tmp_path) is None

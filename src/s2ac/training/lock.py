@@ -12,6 +12,7 @@ from pathlib import Path
 
 from s2ac.checks import DiskError, S2acError
 
+PATIENCE = 2.0  # seconds to wait for a lock that no living process has its name on
 _HELD: set[int] = set()
 
 
@@ -32,9 +33,10 @@ os.register_at_fork(after_in_child=_forget)
 
 
 def _started(pid: int) -> str | None:
-    """When a process started, in clock ticks since boot; None if there is no such process."""
+    """When a process started, in clock ticks since boot; None if there is no such process, or it has ended unnoticed."""
     try:
-        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[19]
+        fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+        return None if fields[0] in "ZX" else fields[19]
     except (OSError, IndexError):
         return None
 
@@ -48,15 +50,6 @@ def holder(run: Path) -> int | None:
         return None
 
 
-def _in_use(run: Path) -> RunInUse:
-    """The refusal; who has just taken the lock writes its number a moment later."""
-    for _ in range(100):
-        if pid := holder(run):
-            return RunInUse(f"{run} is in use by process {pid}")
-        time.sleep(0.01)
-    return RunInUse(f"{run} is in use by another process")
-
-
 def _is_there(handle: int, path: Path) -> bool:
     """Whether the open file is the one that the path names now."""
     try:
@@ -65,30 +58,42 @@ def _is_there(handle: int, path: Path) -> bool:
         return False
 
 
+def _try(path: Path) -> int | None:
+    """The open lock file, locked; None if another process has it, or has just removed it."""
+    try:
+        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
+    except OSError as error:
+        raise DiskError(f"cannot write {path}: {error.strerror}") from error
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if _is_there(handle, path):
+            return handle
+    except BlockingIOError:
+        pass
+    except OSError as error:
+        os.close(handle)
+        raise DiskError(f"cannot lock {path}: {error.strerror}") from error
+    os.close(handle)
+    return None
+
+
 def _take(run: Path) -> int:
-    """The open lock file, locked; the file that was locked must be the one that is there now."""
-    path = run / "lock"
+    """The open lock file, locked, or the refusal that names who has it.
+
+    Who has just taken the lock writes its number a moment later, and who has just died may leave it a moment later.
+    """
+    until = time.monotonic() + PATIENCE
     while True:
-        try:
-            handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
-        except OSError as error:
-            raise DiskError(f"cannot write {path}: {error.strerror}") from error
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if _is_there(handle, path):
-                if holder(run) is not None:  # an earlier version's, which only wrote its number
-                    raise _in_use(run)
-                return handle
-        except BlockingIOError:
-            os.close(handle)
-            raise _in_use(run) from None
-        except OSError as error:
-            os.close(handle)
-            raise DiskError(f"cannot lock {path}: {error.strerror}") from error
-        except RunInUse:
-            os.close(handle)
-            raise
-        os.close(handle)  # its holder has just removed it
+        handle = _try(run / "lock")
+        if (pid := holder(run)) is not None:  # with the lock in hand: an earlier version's, which only wrote its number
+            if handle is not None:
+                os.close(handle)
+            raise RunInUse(f"{run} is in use by process {pid}")
+        if handle is not None:
+            return handle
+        if time.monotonic() > until:
+            raise RunInUse(f"{run} is in use by another process")
+        time.sleep(0.005)
 
 
 @contextmanager

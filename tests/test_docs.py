@@ -9,11 +9,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from s2ac.presets import fields_of
 
 from s2ac.algorithms import ALGORITHMS
-from s2ac.algorithms.s2ac import S2acConfig
 from s2ac.cli import parse
+from s2ac.settings import resolve
 
 ROOT = Path(__file__).parent.parent
 SHORT = ["--steps", "600", "--log-every", "600"]  # for the pages whose commands train to the end
@@ -168,7 +167,7 @@ def test_what_the_readme_says_outside_its_table():
     low, high = re.search(r"our preset ([\d.]+) to ([\d.]+) times SAC", claim["measured"]).groups()
     assert f"{float(low):.1f} to {float(high):.2g} times as long" in text
     for name, part in (("multigoal", "no Stein steps"), ("Hopper-v5", "1 Stein step")):
-        steps = fields_of("default", "algorithm", S2acConfig(), name)["num_steps"]
+        steps = resolve(name, "s2ac").algorithm.num_steps
         assert part.startswith(str(steps or "no"))
         assert part in text
     for link in re.findall(r"\]\(([^)#]+)", text):

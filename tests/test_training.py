@@ -301,11 +301,15 @@ def test_resumed_equals_uninterrupted(tmp_path, algo, capsys):
 def test_a_run_that_ended_before_its_first_checkpoint_is_resumed_from_its_beginning_and_may_go_on_for_longer(
     tmp_path, capsys
 ):
-    """As an environment that fails at once leaves it: the same bytes as if it had not. Then on, up to more steps than were asked for."""
+    """As a kill in the middle of the first checkpoint leaves it: the same bytes as if it had not. Then on, up to more steps than were asked for."""
     run = tmp_path / "run"
     assert main(train_arguments("sac", run)) == 0
     whole = digest(run)
     shutil.rmtree(run / "checkpoints")
+    (run / "checkpoints" / "step_000000000056.tmp-1-aa").mkdir(parents=True)
+    (run / "checkpointed").unlink()
+    lines = (run / "metrics.jsonl").read_text().splitlines(keepends=True)
+    (run / "metrics.jsonl").write_text("".join(line for line in lines if json.loads(line)["env_step"] == 56))
     for rows in (run / "replay").glob("rows_*.safetensors"):
         rows.write_bytes(b"of a crash in the middle of the first checkpoint")
     assert main(["evaluate", str(run)]) == 4

@@ -12,8 +12,6 @@ A loaded agent needs its environment only to learn or to be evaluated, not to pr
 """
 
 import math
-import shutil
-import tempfile
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -29,6 +27,7 @@ from s2ac.checks import InvalidArgument, check_between, check_count, check_name
 from s2ac.envs.gymnasium import MakeEnv, maker
 from s2ac.observations import checked
 from s2ac.resolve import EnvLike, environment, find_agent, free_directory, probe
+from s2ac.saving import Loaded, copy_to
 from s2ac.settings import RunConfig, resolve
 from s2ac.training import checkpoint
 from s2ac.training.about import read_about
@@ -110,9 +109,9 @@ class Agent:
         self._run = run
 
     _run: Run | None = None
-    _source: Path | None = None  # where a loaded agent came from; with its state and step, until it has a run
+    _loaded: Loaded | None = None  # where a loaded agent came from, and what is there, until it has a run
     _state: Any = None
-    _loaded_step = 0
+    _player: Run | None = None  # a loaded agent's run without its replay, for episodes
 
     def _set_up(
         self,
@@ -139,12 +138,12 @@ class Agent:
     @property
     def directory(self) -> Path | None:
         """The run's directory; what was loaded is elsewhere if it was a saved copy."""
-        return self._run.directory if self._run else self._source
+        return self._run.directory if self._run else self._loaded.source if self._loaded else None
 
     @property
     def env_step(self) -> int:
         """Environment steps of each seed so far."""
-        return self._run.env_step if self._run else self._loaded_step
+        return self._run.env_step if self._run else int(self._loaded.manifest["step"]) if self._loaded else 0
 
     def __repr__(self) -> str:
         return f"Agent({self.env_name!r}, algo={self.algo!r}, seeds={self.config.seeds}) at step {self.env_step}"
@@ -200,7 +199,7 @@ class Agent:
         """Play whole episodes of every seed by a selection rule, on environments of their own."""
         check_count("episodes", episodes, 1)
         check_name("select", select, self.algorithm.rules)
-        played = self._with_run().play((select,), episodes)[select]
+        played = self._to_play().play((select,), episodes)[select]
         total = np.asarray(played.total)
         return Evaluation(float(total.mean()), float(total.std()), total, np.asarray(played.length))
 
@@ -264,33 +263,24 @@ class Agent:
     def save(self, directory: str | Path, replay: bool = False) -> Path:
         """Write the agent to a directory that `s2ac.load` reads; with `replay=True` also what learning needs to go on.
 
-        An agent that is there already is replaced; any other directory with files in it is refused.
+        An agent that was saved there before is replaced; any other directory with files in it is refused.
         """
         target = Path(directory)
         if self._run and self._run.records and target.resolve() == self._run.directory.resolve():
             self._run.save()  # the run's own directory: a checkpoint among the others
             return target
-        if target.exists() and any(target.iterdir()) and not (target / "run.json").exists():
-            raise InvalidArgument(f"directory = {str(target)!r} holds other files: name a new one")
-        try:
-            target.parent.mkdir(parents=True, exist_ok=True)
-            aside = Path(tempfile.mkdtemp(prefix=f"{target.name}.tmp-", dir=target.parent))
-        except OSError as error:
-            raise checkpoint.DiskError(f"cannot write to {target}: {error.strerror}") from error
-        try:
+        if self._run is None and self._loaded and self._loaded.is_run_at(target):
+            return target  # a training's own directory, from which nothing has changed
+
+        def write(aside: Path) -> None:
             if self._run is None:
-                assert self._source is not None
-                shutil.copytree(self._source, aside, dirs_exist_ok=True, ignore=shutil.ignore_patterns("lock"))
+                assert self._loaded is not None
+                self._loaded.write(aside, replay, self.config.capacity)
             else:
                 write_about(self._run, aside)
                 self._run.save(aside, replay)
-            aside.chmod(0o755)
-            if target.exists():
-                shutil.rmtree(target)
-            aside.rename(target)
-        finally:
-            if aside.exists():
-                shutil.rmtree(aside)
+
+        copy_to(target, write)
         return target
 
     def export(self, file: str | Path, format: str = "onnx", select: str = "sample", **options: Any) -> "Exported":
@@ -300,17 +290,26 @@ class Agent:
         return export(self, file, format, select, **options)
 
     def _with_run(self) -> Run:
-        """The run, made when it is first needed: predicting from a loaded agent needs no environment."""
+        """The run with its replay, opened when it is first needed: to learn."""
         if self._run is None:
-            assert self._source is not None
-            run, complaints = open_run(self._source, self._make)
+            assert self._loaded is not None
+            run, complaints = open_run(self._loaded.source, self._make)
             if run.records is None:  # a saved copy stays as it is: learning goes on elsewhere, no bits are promised
                 run.directory = free_directory(self.env_name, self.algo)
                 complaints = []
             for complaint in complaints:
                 warnings.warn(complaint, stacklevel=3)
-            self._run = run
+            self._run, self._player = run, None
         return self._run
+
+    def _to_play(self) -> Run:
+        """The run, or if the agent has not learned since it was loaded one without its replay."""
+        if self._run is not None:
+            return self._run
+        if self._player is None:
+            assert self._loaded is not None
+            self._player, _ = open_run(self._loaded.source, self._make, replay=False)
+        return self._player
 
 
 def load(directory: str | Path, env: EnvLike | None = None) -> Agent:
@@ -322,7 +321,7 @@ def load(directory: str | Path, env: EnvLike | None = None) -> Agent:
     about = read_about(source)
     check_name(f"{source}/run.json: algo", about.get("algo"), ALGORITHMS)
     algorithm_config, config = configs_of(about, source)
-    manifest, arrays, _, complaints = checkpoint.load_latest(source)
+    manifest, arrays, _, complaints = checkpoint.load_latest(source, replay=False)
     for complaint in complaints:
         warnings.warn(complaint, stacklevel=2)
     name, make = environment(env) if env is not None else (about["env"], None)
@@ -338,7 +337,7 @@ def load(directory: str | Path, env: EnvLike | None = None) -> Agent:
         raise InvalidArgument(f"env = {name!r} has {given}, but the agent was trained with {spec}")
     agent = Agent.__new__(Agent)
     agent._set_up(about, algorithm_config, config, spec, layout, make)
-    agent._source, agent._loaded_step = source, int(manifest["step"])
+    agent._loaded = Loaded(source, about, manifest, arrays)
     like = jax.eval_shape(jax.vmap(agent.algorithm.init), jax.random.split(agent._key, config.seeds))
     own = {name: array for name, array in arrays.items() if name.startswith("['algorithm']")}
     agent._state = checkpoint.arrays_to_tree({"algorithm": like}, own)["algorithm"]

@@ -30,6 +30,12 @@ class Diverged(S2acError, ArithmeticError):
     exit_code = 3
 
 
+class DiskError(S2acError):
+    """The disk refused a write; what was there before is intact."""
+
+    exit_code = 5
+
+
 def is_known(value: Any) -> bool:
     """Whether `value` is a number now, rather than a traced placeholder."""
     jax = sys.modules.get("jax")  # not imported here, so that the command line's help does not wait for it

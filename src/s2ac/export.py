@@ -20,7 +20,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from s2ac.checks import InvalidArgument, check_count, check_name
+from s2ac.checks import DiskError, InvalidArgument, check_count, check_name
 from s2ac.export_weights import Runner, load_weights, write_weights
 from s2ac.noise import Unexportable, with_noise
 from s2ac.types import Array
@@ -81,7 +81,6 @@ def export(
     check_count("batch", batch, 1)
     path = Path(file)
     policy = policy_of(agent, select, seed_index, noise_seed)
-    path.parent.mkdir(parents=True, exist_ok=True)
     if format == "onnx":
         write, load = _write_onnx, load_onnx
     elif format == "stablehlo":
@@ -89,7 +88,11 @@ def export(
     else:
         write, load = write_weights, load_weights
     about = {"s2ac": agent.version, "env": agent.env_name, "algo": agent.algo, "select": select}
-    written = write(policy, path, batch, {**about, "layers": (agent, select, seed_index, noise_seed)})
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        written = write(policy, path, batch, {**about, "layers": (agent, select, seed_index, noise_seed)})
+    except OSError as error:
+        raise DiskError(f"cannot write {path}: {error.strerror}; choose another place with --out") from error
     try:
         difference, ties = check_outputs(policy, load(path), batch)
     except Exception:

@@ -11,6 +11,7 @@ import gymnasium
 from s2ac.checks import InvalidArgument, S2acError
 from s2ac.envs.gymnasium import CUSTOM, layout_of, maker, spec_of
 from s2ac.envs.simulators import MakeEnv
+from s2ac.shipped import agents
 from s2ac.training.run import ENVS
 from s2ac.types import EnvSpec
 
@@ -18,15 +19,13 @@ EnvLike = str | gymnasium.Env | MakeEnv
 
 
 def find_agent(directory: str | Path) -> Path:
-    """A directory, or a shipped agent's name such as multigoal/s2ac, looked up in results/agents."""
+    """A directory, or a shipped agent by its name, such as multigoal/s2ac."""
     path = Path(directory)
     if path.exists():
         return path
-    shelves = [Path("results/agents"), Path(__file__).parents[2] / "results" / "agents"]
-    for shelf in shelves:
-        if (shelf / path / "run.json").exists() and not path.is_absolute() and ".." not in path.parts:
-            return shelf / path
-    known = {file.parent.relative_to(shelf).as_posix() for shelf in shelves for file in shelf.glob("*/*/run.json")}
+    known = agents()
+    if path.as_posix() in known:
+        return known[path.as_posix()]
     near = difflib.get_close_matches(str(directory), known, n=1)
     hint = f"; did you mean {near[0]!r}?" if near else "."
     listed = f" Shipped agents: {', '.join(sorted(known)) or 'none'}"

@@ -20,7 +20,7 @@ from safetensors.numpy import load
 from s2ac.algorithms import ALGORITHMS, ActionSample, Algorithm
 from s2ac.checks import S2acError
 from s2ac.envs.gymnasium import CUSTOM, HostEnvs, maker, module_and_id, spec_of
-from s2ac.training.checkpoint import DamagedCheckpoint, _read_manifest, arrays_to_tree
+from s2ac.training.checkpoint import DamagedCheckpoint, arrays_to_tree, read_manifest
 from s2ac.training.host import EVALUATION
 from s2ac.training.run import ENVS
 from s2ac.training.trainer import configs_of
@@ -87,7 +87,7 @@ def load_state(directory: Path, algorithm: Algorithm, seeds: int) -> tuple[int, 
     reasons = []
     for path in sorted((directory / "checkpoints").glob("step_????????????"), reverse=True):
         try:
-            manifest = _read_manifest(path)
+            manifest = read_manifest(path)
             data = (path / "state.safetensors").read_bytes()
             if hashlib.sha256(data).hexdigest() != manifest["files"]["state.safetensors"]["sha256"]:
                 raise DamagedCheckpoint(f"{path.name}/state.safetensors does not have the SHA-256 that it should")

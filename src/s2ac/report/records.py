@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from s2ac.checks import S2acError
+from s2ac.training.lock import holder
 
 READS_FORMAT = 1
 """The checkpoint format that this version reads; `training.checkpoint.FORMAT`, which would import JAX."""
@@ -153,9 +154,5 @@ def newest_manifest(directory: Path) -> tuple[Path, dict[str, Any]] | None:
 
 
 def is_running(directory: Path) -> bool:
-    """Whether a living process holds the run's lock: process and start as in `training.lock`, which would import JAX."""
-    try:
-        pid, started = (directory / "lock").read_text().split()
-        return Path(f"/proc/{int(pid)}/stat").read_text().rsplit(")", 1)[1].split()[19] == started
-    except (OSError, ValueError, IndexError):
-        return False
+    """Whether a living process holds the run's lock."""
+    return holder(directory) is not None

@@ -7,6 +7,7 @@ import jax
 
 import s2ac
 from s2ac.checks import Diverged, InvalidArgument, check_count, check_name
+from s2ac.shipped import find_records
 from s2ac.studies.base import Claim, Record, RecordFile, open_output, progress, read_records, write_json
 
 MULTIGOAL = ("name", "kind", "alpha")
@@ -26,7 +27,9 @@ def reproduce_entropy(scale: str, out: str, from_results: str | None = None) -> 
     directory = open_output(out)
     failure: Diverged | None = None
     if from_results is not None:
-        records = read_records(Path(from_results) / "records.jsonl", "s2ac reproduce entropy --scale paper", ("study",))
+        records = read_records(
+            find_records(from_results) / "records.jsonl", "s2ac reproduce entropy --scale paper", ("study",)
+        )
     else:
         file = RecordFile(directory / "records.jsonl")
         runs = list(entropy.experiments(entropy.SCALES[scale]))
@@ -72,7 +75,7 @@ def reproduce_multigoal(
     directory = open_output(out)
     command = f"s2ac reproduce multigoal --scale {scale} --rewards {rewards}"
     if from_results is not None:
-        records = read_records(Path(from_results) / "records.jsonl", command, MULTIGOAL)
+        records = read_records(find_records(from_results) / "records.jsonl", command, MULTIGOAL)
     else:
         file = RecordFile(directory / "records.jsonl", resume=True)
         for other in merge:
@@ -147,7 +150,7 @@ def reproduce_mujoco(
     command = f"s2ac reproduce mujoco --scale {scale} --preset {preset} --protocol {protocol} --version {version}"
     done = True
     if from_results is not None:
-        sources = [from_results, *merge]
+        sources = [str(find_records(from_results)), *merge]
     else:
         asked = mujoco.protocol_of(size, protocol)
         todo = mujoco.jobs(size, asked, tasks or size.tasks, systems or size.systems, version, which, workers, preset)
@@ -181,7 +184,7 @@ def reproduce_runtime(out: str, tasks: tuple[str, ...] = (), from_results: str |
         check_name("tasks", task, tuple(runtime.SIZES))
     directory = open_output(out)
     if from_results is not None:
-        records = runtime.read(Path(from_results) / "records.json")
+        records = runtime.read(find_records(from_results) / "records.json")
     else:
         records = runtime.measure(tasks or tuple(runtime.SIZES))
         write_json(directory / "records.json", records)

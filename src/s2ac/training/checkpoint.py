@@ -22,7 +22,7 @@ import numpy as np
 from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
-from s2ac.checks import S2acError
+from s2ac.checks import DiskError, S2acError
 
 FORMAT = 1
 KEEP = 3
@@ -34,12 +34,6 @@ class DamagedCheckpoint(S2acError):
     """A checkpoint that does not verify, or none that does."""
 
     exit_code = 4
-
-
-class DiskError(S2acError):
-    """The disk refused a write; what was there before is intact."""
-
-    exit_code = 5
 
 
 def tree_to_arrays(tree: Any) -> dict[str, np.ndarray]:
@@ -95,8 +89,21 @@ def save_checkpoint(
     `rows` are the replay rows added since the newest segment on disk, up to `added` in all; segments that no kept
     manifest lists are removed afterwards.
     """
+    save_arrays(run, step, tree_to_arrays(tree), facts, rows, added, capacity)
+
+
+def save_arrays(
+    run: Path,
+    step: int,
+    arrays: dict[str, np.ndarray],
+    facts: dict[str, Any],
+    rows: dict[str, np.ndarray],
+    added: int,
+    capacity: int,
+) -> None:
+    """`save_checkpoint` of a tree's arrays, as `load_checkpoint` gives them."""
     try:
-        _save(run, step, tree, facts, rows, added, capacity)
+        _save(run, step, arrays, facts, rows, added, capacity)
     except OSError as error:
         raise DiskError(
             f"cannot write the checkpoint of step {step}: {error.strerror}; the earlier ones are intact"
@@ -104,7 +111,13 @@ def save_checkpoint(
 
 
 def _save(
-    run: Path, step: int, tree: Any, facts: dict[str, Any], rows: dict[str, np.ndarray], added: int, capacity: int
+    run: Path,
+    step: int,
+    arrays: dict[str, np.ndarray],
+    facts: dict[str, Any],
+    rows: dict[str, np.ndarray],
+    added: int,
+    capacity: int,
 ) -> None:
     checkpoints, replay = run / "checkpoints", run / "replay"
     for directory in (checkpoints, replay):
@@ -123,7 +136,7 @@ def _save(
 
     aside = checkpoints / f"step_{step:012d}.tmp-{os.getpid()}-{os.urandom(4).hex()}"
     aside.mkdir()
-    files = {"state.safetensors": _write(aside / "state.safetensors", save(tree_to_arrays(tree)))}
+    files = {"state.safetensors": _write(aside / "state.safetensors", save(arrays))}
     for segment in segments:
         files[f"../../replay/{segment.name}"] = _entry(segment, checkpoints)
     body = {"format": FORMAT, "step": step, "added": added, "facts": facts, "files": files}
@@ -141,7 +154,7 @@ def _entry(segment: Path, checkpoints: Path) -> dict[str, Any]:
     """A segment's size and hash, from the newest manifest that lists it, so that old rows are hashed only once."""
     for directory in sorted(checkpoints.glob("step_*"), reverse=True):
         try:
-            known = _read_manifest(directory)["files"]
+            known = read_manifest(directory)["files"]
         except DamagedCheckpoint:
             continue
         if f"../../replay/{segment.name}" in known:
@@ -154,7 +167,7 @@ def _digest(body: Any) -> str:
     return hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()
 
 
-def _read_manifest(directory: Path) -> dict[str, Any]:
+def read_manifest(directory: Path) -> dict[str, Any]:
     """The manifest's body, if it has the SHA-256 that it says of itself."""
     name = f"{directory.name}/manifest.json"
     try:
@@ -185,7 +198,12 @@ def saved_rows(run: Path) -> int:
 
 def _found(checkpoints: Path) -> list[Path]:
     """Whole checkpoints, oldest first; not those that are being written or removed."""
-    return sorted(path for path in checkpoints.glob("step_*") if _STEP.fullmatch(path.name))
+    try:
+        return sorted(path for path in checkpoints.iterdir() if _STEP.fullmatch(path.name))
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise DamagedCheckpoint(f"{checkpoints} cannot be read: {error.strerror}") from error
 
 
 def _tidy(checkpoints: Path, replay: Path) -> None:
@@ -197,7 +215,7 @@ def _tidy(checkpoints: Path, replay: Path) -> None:
     listed = set()
     for directory in kept[-KEEP:]:
         try:
-            listed |= {Path(name).name for name in _read_manifest(directory)["files"]}
+            listed |= {Path(name).name for name in read_manifest(directory)["files"]}
         except DamagedCheckpoint:
             return  # a damaged manifest may list anything: remove nothing
     for segment in replay.glob("rows_*.safetensors"):
@@ -205,15 +223,17 @@ def _tidy(checkpoints: Path, replay: Path) -> None:
             segment.unlink()
 
 
-def verify(directory: Path) -> tuple[dict[str, Any], dict[str, bytes]]:
-    """The manifest and the verified bytes of every file of one checkpoint; raises with the file's name and the reason."""
+def verify(directory: Path, replay: bool = True) -> tuple[dict[str, Any], dict[str, bytes]]:
+    """The manifest and the verified bytes of every file of one checkpoint, or of all but the replay's; raises with the file's name and the reason."""
     name = directory.name
-    manifest = _read_manifest(directory)
+    manifest = read_manifest(directory)
     contents = {}
     for file, entry in manifest["files"].items():
         path = Path(file)
         if path.name != file and not (path.parent == Path("../../replay") and _ROWS.fullmatch(path.name)):
             raise DamagedCheckpoint(f"{name}/manifest.json lists {file!r}, which is not a checkpoint's file")
+        if path.name != file and not replay:
+            continue
         try:
             found = (directory / file).lstat()
             if not S_ISREG(found.st_mode):
@@ -230,10 +250,13 @@ def verify(directory: Path) -> tuple[dict[str, Any], dict[str, bytes]]:
 
 
 def load_checkpoint(
-    directory: Path,
+    directory: Path, replay: bool = True
 ) -> tuple[dict[str, Any], dict[str, np.ndarray], list[tuple[int, dict[str, np.ndarray]]]]:
-    """One verified checkpoint: the manifest, the tree's arrays, and replay segments as (first row, arrays), oldest first."""
-    manifest, contents = verify(directory)
+    """One verified checkpoint: the manifest, the tree's arrays, and replay segments as (first row, arrays), oldest first.
+
+    Without `replay` its segments are neither read nor verified: what is learned does not depend on them.
+    """
+    manifest, contents = verify(directory, replay)
     try:
         state = load(contents.pop("state.safetensors"))
         segments = [(_rows(Path(name))[0], load(data)) for name, data in sorted(contents.items())]
@@ -244,26 +267,29 @@ def load_checkpoint(
 
 def drop_rows_after(run: Path, added: int) -> None:
     """Set aside segments that a resumed run will write again: rows beyond its checkpoint, from before a crash."""
-    for path in (run / "replay").glob("rows_*.safetensors"):
-        if _rows(path)[1] > added:
-            aside = run / "replay" / "set-aside"
-            aside.mkdir(exist_ok=True)
-            path.rename(aside / path.name)
+    aside = run / "replay" / "set-aside"
+    try:
+        for path in (run / "replay").glob("rows_*.safetensors"):
+            if _rows(path)[1] > added:
+                aside.mkdir(exist_ok=True)
+                path.rename(aside / path.name)
+    except OSError as error:
+        raise DiskError(f"cannot write to {run / 'replay'}: {error.strerror}") from error
 
 
-def has_any(run: Path) -> bool:
-    """Whether a checkpoint was ever written, good or not."""
-    return bool(_found(run / "checkpoints"))
+def names(run: Path) -> list[str]:
+    """The checkpoints that there are, good or not, oldest first."""
+    return [path.name for path in _found(run / "checkpoints")]
 
 
 def load_latest(
-    run: Path,
+    run: Path, replay: bool = True
 ) -> tuple[dict[str, Any], dict[str, np.ndarray], list[tuple[int, dict[str, np.ndarray]]], list[str]]:
     """The newest checkpoint that verifies, and the complaints about newer ones; damaged ones are left where they are."""
     complaints: list[str] = []
     for directory in reversed(_found(run / "checkpoints")):
         try:
-            return *load_checkpoint(directory), complaints
+            return *load_checkpoint(directory, replay), complaints
         except DamagedCheckpoint as error:
             complaints.append(str(error))
     why = "; ".join(complaints) if complaints else "there is none"

@@ -47,7 +47,10 @@ def parse_train(arguments: list[str]) -> Callable[[], None]:
         """Named settings to start from: default, paper, demo; on the MuJoCo tasks also ten-particles and target-networks."""
 
         resume: str | None = None
-        """Go on with the run in this directory, by its own settings; only --steps may be given too, to train for longer."""
+        """Go on with the run in this directory, by its own settings; only --steps may be given too, to train for longer, and --fresh."""
+
+        fresh: bool = False
+        """With --resume: start again from step 0; what the run has is kept aside, as NAME.old-1."""
 
         run: RunConfig = default.run
         algorithm: type(default.algorithm) = default.algorithm  # type: ignore[valid-type]
@@ -55,6 +58,8 @@ def parse_train(arguments: list[str]) -> Callable[[], None]:
 
     environment = [] if line.env is None else [line.env]
     command = tyro.cli(Command, args=[*environment, *line.rest], prog="s2ac train", config=(tyro.conf.OmitArgPrefixes,))
+    if command.fresh:
+        raise InvalidArgument("--fresh goes with --resume RUN")
     return lambda: _start(command)
 
 
@@ -71,11 +76,14 @@ def _resume_of(directory: str, env: str | None, rest: list[str]) -> Callable[[],
         steps: float | None = None
         """Train for so many environment steps in all."""
 
+        fresh: bool = False
+        """Start again from step 0; what the run has is kept aside."""
+
     flags = {argument.partition("=")[0] for argument in rest if argument.startswith("--")}
-    if env is not None or flags - {"--resume", "--steps"}:
-        raise InvalidArgument("--resume goes alone, or with --steps: the run's own settings are used")
+    if env is not None or flags - {"--resume", "--steps", "--fresh"}:
+        raise InvalidArgument("--resume goes alone, or with --steps or --fresh: the run's own settings are used")
     command = tyro.cli(Command, args=rest, prog="s2ac train")
-    return lambda: _resume(Path(directory), command.steps)
+    return lambda: _resume(Path(directory), command.steps, command.fresh)
 
 
 def _start(command: Any) -> None:
@@ -91,8 +99,8 @@ def _start(command: Any) -> None:
         print(printable(f"done: {directory}; look with: s2ac evaluate {directory}"))
 
 
-def _resume(directory: Path, steps: float | None) -> None:
-    run, complaints = resume_run(directory, steps)
+def _resume(directory: Path, steps: float | None, fresh: bool) -> None:
+    run, complaints = resume_run(directory, steps, fresh)
     for complaint in complaints:
         print(f"note: {complaint}", flush=True)
     print(f"resumed at step {run.env_step} of {int(run.config.steps)}", flush=True)
@@ -112,7 +120,7 @@ def _report(directory: Path, finished: bool) -> None:
 def run_evaluate(directory: Path, episodes: int, rules: tuple[str, ...], picture: str | None) -> None:
     """Play with a run's newest checkpoint: a line per seed and rule, and for multigoal the share of each goal."""
     check_count("episodes", episodes, 1)
-    run, complaints = open_run(directory)
+    run, complaints = open_run(directory, replay=False)
     for rule in rules:
         check_name("select", rule, run.algorithm.rules)
     if picture and not run.about["env"].startswith("multigoal"):

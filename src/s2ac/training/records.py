@@ -6,7 +6,8 @@ import os
 from pathlib import Path
 from typing import Any
 
-from s2ac.training.checkpoint import DiskError
+from s2ac.checks import DiskError
+from s2ac.training.checkpoint import DamagedCheckpoint
 
 
 class Records:
@@ -16,7 +17,15 @@ class Records:
         """Go on at `offset` bytes, as a checkpoint remembers them; what a crash left beyond is cut off by the first `add`."""
         self.path = path
         self._keep: int | None = offset
-        path.touch()
+
+    def check(self) -> None:
+        """Refuse to go on if the file has lost records since the checkpoint."""
+        size = self.path.stat().st_size if self.path.exists() else 0
+        if self._keep is not None and size < self._keep:
+            raise DamagedCheckpoint(
+                f"{self.path} has {size} bytes, but {self._keep} when the checkpoint was written: restore it, or start again "
+                f"from step 0 with `s2ac train --resume {self.path.parent} --fresh`, which keeps the old files aside"
+            )
 
     def add(self, rows: list[dict[str, Any]]) -> None:
         """Append rows, all or none: a disk that fills up takes part of a write without an error."""

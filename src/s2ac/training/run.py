@@ -22,8 +22,10 @@ from s2ac.replay import fetch
 from s2ac.settings import RunConfig
 from s2ac.training import checkpoint
 from s2ac.training.about import VERSION, read_about, same_run
+from s2ac.training.begun import mark_saved
 from s2ac.training.device import DeviceLoop, Episodes, LoopConfig, LoopState
 from s2ac.training.host import HostLoop
+from s2ac.training.lock import RunInUse
 from s2ac.training.records import Records
 from s2ac.training.tensorboard import check_tensorboard
 from s2ac.types import Transition
@@ -82,6 +84,8 @@ class Run:
         self.env_step = 0
         self.records: Records | None = None
         self.differs = ""  # why training on from a checkpoint is not what it would have been without a stop
+        self.seen: list[str] | None = None  # the checkpoints on disk as this run left or found them, if it trains there
+        self._only_played = False  # whether it was restored without its replay
         self._ready = False  # whether a chunk has begun, so that the replay is known to be filled
         self._claimed_rows: int | None = 0  # of the checkpoint it begins at, until its files are cut back to it
         self.aim(config.steps)
@@ -98,9 +102,18 @@ class Run:
     def claim(self) -> None:
         """Drop what a crash left in the replay beyond the checkpoint. Only who holds the lock may: looking at a run that
         another process trains must change nothing."""
+        self._need_replay()
+        if self.seen is not None and self.seen != checkpoint.names(self.directory):
+            raise RunInUse(f"{self.directory} was trained by another process since it was opened: open it again")
+        if self.records:
+            self.records.check()
         if self._claimed_rows is not None:
             checkpoint.drop_rows_after(self.directory, self._claimed_rows)
             self._claimed_rows = None
+
+    def _need_replay(self) -> None:
+        if self._only_played:
+            raise InvalidArgument(f"{self.directory} was opened without its replay, to play: open it anew to train it")
 
     def play(self, rules: tuple[str, ...], episodes: int) -> dict[str, Episodes]:
         """Evaluation episodes of every seed by every rule."""
@@ -159,6 +172,7 @@ class Run:
 
     def save(self, directory: Path | None = None, replay: bool = True) -> None:
         """Write a checkpoint of everything; to another directory, a copy that may leave out the replay."""
+        self._need_replay()
         state, to = self.loop.state, directory or self.directory
         added = int(state.replay.added[0]) if replay else 0
         capacity = self.config.capacity
@@ -178,22 +192,26 @@ class Run:
         if not replay:
             small["replay"] = np.zeros_like(small["replay"])
         checkpoint.save_checkpoint(to, self.env_step, small, facts, rows, added, capacity)
+        if directory is None:
+            mark_saved(to)
+            self.seen = checkpoint.names(to)
 
     def _small(self) -> Any:
         """The state without the replay's rows, which are saved apart."""
         state = self.loop.state
         return {**state._asdict(), "replay": state.replay.added}
 
-    def restore(self) -> list[str]:
-        """Take up the newest good checkpoint; what there is to say about it."""
-        manifest, arrays, segments, complaints = checkpoint.load_latest(self.directory)
+    def restore(self, replay: bool = True) -> list[str]:
+        """Take up the newest good checkpoint; what there is to say about it. Without its replay a run can play, not train."""
+        seen = checkpoint.names(self.directory)
+        manifest, arrays, segments, complaints = checkpoint.load_latest(self.directory, replay)
         if not same_run(manifest["facts"]["about"], read_about(self.directory)):
             raise checkpoint.DamagedCheckpoint(
                 f"{self.directory}: the checkpoint is not of the run that run.json describes"
             )
         restored = checkpoint.arrays_to_tree(self._small(), arrays)
-        replay = self.loop.state.replay
-        data = jax.tree.map(lambda field: np.array(field), jax.device_get(replay.data))
+        buffer = self.loop.state.replay
+        data = jax.tree.map(lambda field: np.array(field), jax.device_get(buffer.data))
         added = int(manifest["added"])
         for first, rows in segments:
             num = rows["reward"].shape[1]
@@ -201,13 +219,14 @@ class Run:
             index = index[(index >= added - self.config.capacity) & (index < added)]
             for name, field in data._asdict().items():
                 field[:, index % self.config.capacity] = rows[name][:, index - first]
-        replay = replay._replace(data=Transition(*data), added=restored.pop("replay"))
-        self.loop.state = jax.device_put(LoopState(replay=replay, **restored))
+        buffer = buffer._replace(data=Transition(*data), added=restored.pop("replay"))
+        self.loop.state = jax.device_put(LoopState(replay=buffer, **restored))
         self.loop.set_extra(manifest["facts"]["extra"])
-        self._claimed_rows, self._ready = added, False
+        self._claimed_rows, self._ready, self._only_played = added, False, not replay
         self.env_step = int(manifest["step"])
         if not manifest["facts"].get("copy"):
             self.records = Records(self.directory / "metrics.jsonl", int(manifest["facts"]["metrics_offset"]))
+            self.seen = seen
         now, then = fingerprint(), manifest["facts"]["fingerprint"]
         changed = [
             f"{name} was {then.get(name) or 'unset'}, is {now[name] or 'unset'}"

@@ -2,7 +2,7 @@
 
     RUN/run.json        what was asked for: environment, algorithm, seeds, every number
     RUN/metrics.jsonl   one line per seed and chunk, and one per seed, evaluation and rule
-    RUN/checkpoints, RUN/replay, RUN/lock
+    RUN/checkpoints, RUN/replay, RUN/lock, RUN/checkpointed
 
 A run stopped at any moment and resumed gives the same numbers, bit for bit, as one never stopped, on the same machine and
 versions: keys come from the seed and the iteration, and the checkpoint holds the rest.
@@ -13,7 +13,7 @@ import json
 import os
 import sys
 from collections.abc import Callable
-from contextlib import nullcontext
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,7 @@ from s2ac.envs.gymnasium import MakeEnv
 from s2ac.settings import RunConfig, names_of
 from s2ac.training import checkpoint
 from s2ac.training.about import read_about, with_defaults
+from s2ac.training.begun import has_data, is_begun, make_empty, set_aside
 from s2ac.training.lock import lock
 from s2ac.training.records import Records
 from s2ac.training.run import Run
@@ -47,8 +48,13 @@ def begin(run: Run) -> None:
         raise InvalidArgument(
             f"out = {str(directory)!r} holds a run already: resume it with `s2ac train --resume {directory}`"
         )
+    if has_data(directory):
+        raise InvalidArgument(
+            f"out = {str(directory)!r} holds a run without its run.json: restore that, or name a new one"
+        )
+    make_empty(directory)
     write_about(run, directory)
-    run.records = Records(directory / "metrics.jsonl", 0)
+    run.records, run.seen = Records(directory / "metrics.jsonl", 0), []
 
 
 def write_about(run: Run, directory: Path) -> None:
@@ -77,10 +83,10 @@ def configs_of(about: dict[str, Any], directory: Path) -> tuple[Any, RunConfig]:
         raise S2acError(f"{directory}/run.json cannot be used: {error}") from error
 
 
-def open_run(directory: Path, make_env: MakeEnv | None = None) -> tuple[Run, list[str]]:
-    """A run from its directory, at its newest good checkpoint."""
+def open_run(directory: Path, make_env: MakeEnv | None = None, replay: bool = True) -> tuple[Run, list[str]]:
+    """A run from its directory, at its newest good checkpoint; to play only, without `replay`."""
     run = _run_of(directory, make_env)
-    return run, run.restore()
+    return run, run.restore(replay)
 
 
 def _run_of(directory: Path, make_env: MakeEnv | None = None) -> Run:
@@ -90,14 +96,21 @@ def _run_of(directory: Path, make_env: MakeEnv | None = None) -> Run:
     return Run(directory, about["env"], about["algo"], algorithm_config, config, make_env)
 
 
-def resume_run(directory: Path, steps: float | None = None) -> tuple[Run, list[str]]:
+def resume_run(directory: Path, steps: float | None = None, fresh: bool = False) -> tuple[Run, list[str]]:
     """A run to go on with, and what there is to say about it: at its newest good checkpoint, or at its beginning if it ended before
-    the first one was written. With `steps` it goes on to so many in all."""
-    if checkpoint.has_any(directory):
+    the first one was written. With `steps` it goes on to so many in all. `fresh` sets all that it has aside, and begins anew."""
+    if fresh:
+        run = _run_of(directory)
+        with lock(directory):
+            complaints = set_aside(directory)
+    elif is_begun(directory, configs_of(read_about(directory), directory)[1].checkpoint_every):
         run, complaints = open_run(directory)
+        if run.records:
+            run.records.check()
         complaints += [run.differs] if run.differs else []
     else:
         run, complaints = _run_of(directory), ["there is no checkpoint yet: it starts over, with the same settings"]
+        run.seen = []
     if steps is not None:
         if steps <= run.env_step:
             raise InvalidArgument(f"steps = {steps:g}: must be above {run.env_step}, where the run is")
@@ -114,14 +127,15 @@ def train(run: Run, callback: Callable[[list[dict[str, Any]]], bool] | None = No
     """
     config, total = run.config, int(run.config.steps)
     records = run.records = run.records or Records(run.directory / "metrics.jsonl", 0)
-    board = Tensorboard(run.directory / "tensorboard", run.env_step) if config.tensorboard else None
 
     def due(every: int, before: int) -> bool:
         return before // every != run.env_step // every
 
     bar = tqdm(total=total, initial=min(run.env_step, total), unit="step", disable=not sys.stderr.isatty())
-    with signals() as stop, lock(run.directory), bar, board or nullcontext():
+    with signals() as stop, lock(run.directory), bar, ExitStack() as stack:
         run.claim()
+        place = run.directory / "tensorboard"
+        board = stack.enter_context(Tensorboard(place, run.env_step)) if config.tensorboard else None
         saved = run.env_step
         while run.env_step < total and not stop.asked:
             before = run.env_step

@@ -37,7 +37,7 @@ $(VENV)/.installed-dev: requirements-dev.lock pyproject.toml | $(BIN)/python
 
 demo: setup
 	rm -rf runs/demo
-	$(BIN)/s2ac train multigoal --algo s2ac-phi --preset demo --out runs/demo
+	$(BIN)/s2ac train multigoal --preset demo --out runs/demo
 	$(BIN)/s2ac evaluate runs/demo --episodes 200 --picture runs/demo/trajectories.png
 
 agents: setup

@@ -21,7 +21,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from s2ac.algorithms.critics import energy_of, make_critics, min_value
-from s2ac.algorithms.s2ac import S2acConfig, make_s2ac, make_svgd_actor
+from s2ac.algorithms.s2ac import S2acConfig, make_s2ac, make_stein_policy
 from s2ac.algorithms.sac import box_of, gaussian_of
 from s2ac.settings import resolve
 from s2ac.training.about import read_about
@@ -41,8 +41,7 @@ def sampler_config(config):
 
 def label(config):
     """What tells the samplers of a call apart."""
-    unit = " α" if config.scale_step_by_alpha else ""
-    return f"ε = {config.step_size}{unit}, bandwidth factor {config.bandwidth_factor}"
+    return f"ε = {config.step_size} α, bandwidth factor {config.bandwidth_factor}"
 
 
 def plain(run, config, state):
@@ -85,8 +84,10 @@ def judged(run, config, state, observations):
     climbed = {"Q₁": one(critic, 0), "min Q": critic, **guide}
     judges = (one(critic, 0), one(critic, 1), critic, target, *guide.values())
     alpha, at = jnp.exp(state.log_alpha), config.activations
-    moved = make_svgd_actor(run.loop.spec, config)
-    start = make_svgd_actor(run.loop.spec, replace(config, num_steps=0, num_particles=SETS * config.num_particles))
+    moved = make_stein_policy(run.loop.spec, config)
+    start = make_stein_policy(
+        run.loop.spec, replace(config, num_steps=0, guide=(), num_particles=SETS * config.num_particles)
+    )
 
     def gains(given):
         key, observation = given
@@ -96,10 +97,10 @@ def judged(run, config, state, observations):
 
         def by(critic):
             energy = energy_of(critic, observation, at)
-            draw = lambda k: moved.sample(k, state.actor, observation, energy, alpha).action  # noqa: E731
+            draw = lambda k: moved.draw(k, state.actor, observation, energy, alpha).action  # noqa: E731
             return worth(jax.vmap(draw)(jax.random.split(key, SETS)).reshape(-1, run.loop.spec.action_size))
 
-        before = worth(start.sample(key, state.actor, observation, lambda _: jnp.zeros(()), alpha).action)
+        before = worth(start.draw(key, state.actor, observation, lambda _: jnp.zeros(()), alpha).action)
         return jnp.stack([by(critic) for critic in climbed.values()]) - before
 
     keys = jax.random.split(jax.random.key(1), len(observations))
@@ -110,8 +111,8 @@ def judged(run, config, state, observations):
 def returns(run, config, episodes):
     """Returns `[seeds, episodes]` of the start's draws, and of the particles, from the same first states."""
     found = {}
-    for name, steps in (("start", 0), ("particles", config.num_steps)):
-        make = lambda spec, steps=steps: make_s2ac(spec, replace(config, num_steps=steps))  # noqa: E731
+    for name, size in (("start", 1e-9), ("particles", config.step_size)):
+        make = lambda spec, size=size: make_s2ac(spec, replace(config, step_size=size))  # noqa: E731
         loop = HostLoop(run.loop.make, run.loop.name, make, run.loop.seeds, run.loop.config)
         loop.state = run.loop.state
         found[name] = loop.play("sample", episodes).total

@@ -7,6 +7,7 @@
 Writes results/agents/multigoal/ALGO (load it with s2ac.load("multigoal/ALGO")), docs/algorithms/img/ALGO.png and docs/img/demo.png.
 """
 
+import dataclasses
 import json
 import shutil
 import sys
@@ -17,29 +18,33 @@ import matplotlib
 
 matplotlib.use("Agg")
 
+import jax
 import matplotlib.pyplot as plt
 import numpy as np
 from PIL import Image
 
 import s2ac
-from s2ac.envs.multigoal import THREE_GOALS
+from s2ac.algorithms.s2ac import make_stein_policy
+from s2ac.envs.multigoal import THREE_GOALS, MultigoalConfig
+from s2ac.envs.multigoal_exact import rollout, solve
 from s2ac.studies.base import figure_style
 from s2ac.studies.multigoal_figures import GOAL_COLOURS
-from s2ac.training.trainer import open_run
+from s2ac.training.about import read_about
+from s2ac.training.trainer import configs_of, open_run
 
 ROOT = Path(__file__).resolve().parents[1]
 SHELF = ROOT / "results" / "agents" / "multigoal"
 PICTURES = ROOT / "docs" / "algorithms" / "img"
 
 # What each has beyond the preset `demo`: hidden (64, 64), discount 0.8, α = 1, learning rate 1e-3, batches of 64.
-COMMON = {"steps": 24_000, "log_every": 1_000, "evaluate_every": 4_000, "episodes": 50}
+COMMON = {"steps": 40_000, "log_every": 1_000, "evaluate_every": 8_000, "episodes": 50}
 SETTINGS: dict[str, dict[str, Any]] = {
     "s2ac": {},
     "s2ac-phi": {},
     "s2ac-amortized": {"select": ("amortized",)},
     "sac": {},
     "sac-nf": {},
-    "sql": {"num_particles": 16},
+    "sql": {},
     "ddpg": {"noise": 0.3},
     "ppo": {"steps": 200_000, "log_every": 8_192, "evaluate_every": 32_768},
 }
@@ -97,17 +102,34 @@ def draw_paths(panel: plt.Axes, paths: np.ndarray) -> None:
     panel.set_title(f"{reached.any(axis=1).mean():.0%} of {len(paths)} episodes reach a goal")
 
 
-def draw_cloud(panel: plt.Axes, agent: s2ac.Agent) -> None:
-    """Q over the actions of the start, and particles of the policy on it."""
-    axis = np.linspace(-1, 1, 61, dtype=np.float32)
+def draw_cloud(panel: plt.Axes, place: Path) -> None:
+    """Q over the actions of the start, particles before the Stein steps and after them, and what is executed."""
+    agent = s2ac.load(place)
+    state, start, key = agent.policy_state(), np.zeros(2, np.float32), jax.random.key(4)
+    config, _ = configs_of(read_about(place), place)
+    axis = np.linspace(-1, 1, 81, dtype=np.float32)
     grid = np.stack(np.meshgrid(axis, axis, indexing="ij"), -1).reshape(-1, 2)
-    state, start = agent.policy_state(), np.zeros(2, np.float32)
     assert agent.algorithm.value
-    heights = np.array([agent.algorithm.value(state, start, action) for action in grid]).reshape(61, 61)
-    panel.contourf(axis, axis, heights.T, 16, cmap="Blues")
-    panel.plot(*agent.sample(start, num=64, draw=0).particles.T, ".", color="#cc3311", markersize=5)
-    panel.set(xlim=(-1, 1), ylim=(-1, 1), aspect="equal", xlabel="action, x", ylabel="action, y")
-    panel.set_title("64 particles on Q(s, ·) at the start")
+    value = jax.jit(jax.vmap(lambda action: agent.algorithm.value(state, start, action)))
+    heights = np.asarray(value(grid)).reshape(81, 81)
+    panel.contourf(axis, axis, heights.T, np.quantile(heights, np.linspace(0, 1, 17)), cmap="Blues")
+
+    energy = lambda action: agent.algorithm.value(state, start, action)  # noqa: E731
+
+    def particles(step_size: float) -> np.ndarray:
+        policy = make_stein_policy(agent.spec, dataclasses.replace(config, step_size=step_size, num_particles=24))
+        return np.asarray(policy.draw(key, state.actor, start, energy, jax.numpy.exp(state.log_alpha)).action)
+
+    before, after = particles(1e-9), particles(config.step_size)
+    for one, other in zip(before, after, strict=True):
+        panel.annotate("", other, one, arrowprops={"arrowstyle": "-", "color": "#888888", "lw": 0.6})
+    panel.plot(*before.T, "o", color="white", markeredgecolor="#666666", markersize=4, label="start")
+    panel.plot(*after.T, ".", color="#cc3311", markersize=6, label=f"after {config.num_steps} Stein steps")
+    panel.legend(fontsize=7, loc="lower left")
+    ticks = (-1, -0.5, 0, 0.5, 1)
+    panel.set(xlim=(-1, 1), ylim=(-1, 1), aspect="equal", xticks=ticks, yticks=ticks)
+    panel.set(xlabel="action, x", ylabel="action, y")
+    panel.set_title("particles on Q(s, ·) at the start")
 
 
 def save_small(figure: plt.Figure, file: Path) -> None:
@@ -123,7 +145,7 @@ def draw(algo: str, episodes: int = 100) -> Path:
     """The picture of an algorithm's page."""
     run, _ = open_run(SHELF / algo)
     (rule,) = run.config.select
-    paths = np.asarray(run.play(rule, episodes).observation)[0]
+    paths = np.asarray(run.play((rule,), episodes)[rule].observation)[0]
     with plt.rc_context(figure_style()):
         figure, (left, right) = plt.subplots(1, 2, figsize=(8, 3.8))
         draw_curve(left, algo)
@@ -133,14 +155,24 @@ def draw(algo: str, episodes: int = 100) -> Path:
     return PICTURES / f"{algo}.png"
 
 
-def draw_demo(algo: str = "s2ac-phi", episodes: int = 100) -> Path:
-    """The README's picture: what the policy is at the start, and where it goes."""
+def draw_optimum(panel: plt.Axes, alpha: float, discount: float, episodes: int) -> None:
+    """Paths of the exact optimum."""
+    solution = solve(MultigoalConfig(), alpha, discount, estimate_error=False)
+    played = jax.jit(lambda key: rollout(key, solution, episodes, 32))(jax.random.key(0))
+    draw_paths(panel, np.asarray(played.position))
+    panel.set_title(f"exact optimum at α = {alpha:g}")
+
+
+def draw_demo(algo: str = "s2ac", episodes: int = 100) -> Path:
+    """The README's picture: what the policy is at the start, where it goes, and where the optimum goes."""
     run, _ = open_run(SHELF / algo)
+    config, _ = configs_of(read_about(SHELF / algo), SHELF / algo)
     file = ROOT / "docs" / "img" / "demo.png"
     with plt.rc_context(figure_style()):
-        figure, (left, right) = plt.subplots(1, 2, figsize=(8, 4))
-        draw_cloud(left, s2ac.load(SHELF / algo))
-        draw_paths(right, np.asarray(run.play("sample", episodes).observation)[0])
+        figure, (left, middle, right) = plt.subplots(1, 3, figsize=(11, 3.9))
+        draw_cloud(left, SHELF / algo)
+        draw_paths(middle, np.asarray(run.play(("sample",), episodes)["sample"].observation)[0])
+        draw_optimum(right, config.alpha, config.discount, episodes)
         save_small(figure, file)
     return file
 
@@ -151,7 +183,7 @@ def main(arguments: list[str]) -> None:
         if "--draw" not in arguments:
             print(train(algo), flush=True)
         print(draw(algo), flush=True)
-    if "s2ac-phi" in names:
+    if "s2ac" in names:
         print(draw_demo())
 
 

@@ -55,7 +55,16 @@ def multigoal_rows(directory: Path) -> list[str]:
     made = [row(task, "exact optimum", f"J* = {values}", "–", make)]
     reference = [multigoal_claims.gap(records, "SAC", a) for a in ALPHAS]
     rules = {"S²AC(φ,θ,ψ)": "amortized"}
-    for system in ("S²AC(φ,θ)", "S²AC(φ,θ) as printed", "S²AC(φ)", "S²AC(φ,θ,ψ)", "SAC", "SAC-NF", "SQL"):
+    for system in (
+        "S²AC(φ,θ)",
+        "S²AC(φ,θ), L = 0",
+        "S²AC(φ,θ) as printed",
+        "S²AC(φ)",
+        "S²AC(φ,θ,ψ)",
+        "SAC",
+        "SAC-NF",
+        "SQL",
+    ):
         if not (agents := multigoal_claims.agents(records, system, ALPHAS[0])):
             continue
         rule = rules.get(system, "sample")

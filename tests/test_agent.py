@@ -55,7 +55,7 @@ class Boat(gymnasium.Env):
 def agent(tmp_path_factory):
     """S²AC with the amortised net on multigoal, two seeds, not trained: its training takes long to compile."""
     directory = tmp_path_factory.mktemp("agent") / "run"
-    sampler = {"num_particles": 3, "num_steps": 1, "form": "leave-one-out"}
+    sampler = {"num_particles": 3, "num_references": 2, "num_steps": 1}
     return Agent("multigoal", "s2ac-amortized", 2, directory=directory, **sampler, **TINY)
 
 

@@ -5,9 +5,19 @@ from dataclasses import replace
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 import pytest
+import scipy.stats
 
 from s2ac.algorithms import ALGORITHMS
+from s2ac.algorithms.amortized import (
+    COMPONENTS,
+    Mixture,
+    make_network,
+    mixture_of,
+    policy_target,
+    stein_loss,
+)
 from s2ac.algorithms.critics import critic_loss, energy_of, make_critics, min_value, td_target
 from s2ac.algorithms.ddpg import DdpgConfig, make_ddpg
 from s2ac.algorithms.ppo import (
@@ -22,7 +32,7 @@ from s2ac.algorithms.ppo import (
     no_moments,
     seen,
 )
-from s2ac.algorithms.s2ac import S2acConfig, make_amortized, make_s2ac, make_svgd_actor
+from s2ac.algorithms.s2ac import S2acConfig, make_amortized, make_s2ac, make_stein_policy
 from s2ac.algorithms.sac import SacConfig, box_of, make_sac
 from s2ac.algorithms.sac_nf import SacNfConfig, make_sac_nf
 from s2ac.algorithms.sql import soft_value
@@ -77,7 +87,7 @@ def test_without_steps_s2ac_is_sac_and_without_flows_sac_nf_is_sac():
     """Bit for bit after ten updates: parameters, optimiser and temperature."""
     bounds = {"min_std": 0.01, "max_std": 5.0, "learn_alpha": True, **SMALL}
     sac, _ = after_updates(make_sac(SPEC, SacConfig(**bounds)))
-    s2ac, _ = after_updates(make_s2ac(SPEC, S2acConfig(**bounds, num_steps=0, num_particles=1)))
+    s2ac, _ = after_updates(make_s2ac(SPEC, S2acConfig(**bounds, num_steps=0, num_particles=1, start_alpha=None)))
     assert_same(sac, s2ac)
     flow, _ = after_updates(make_sac_nf(SPEC, SacNfConfig(**bounds, num_flows=0)))
     assert_same(sac, flow._replace(actor=flow.actor[0], actor_memory=jax.tree.unflatten(
@@ -86,12 +96,20 @@ def test_without_steps_s2ac_is_sac_and_without_flows_sac_nf_is_sac():
 
 def test_without_steps_s2ac_with_flows_is_sac_nf():
     """Bit for bit after ten updates, with normalised critics; to rounding where the start has a loss of its own at the policy's temperature."""
-    flows = {**SMALL, "min_std": 0.01, "max_std": 5.0, "num_flows": 2, "flow": "planar", "batch_norm": True}
+    flows = {
+        **SMALL,
+        "min_std": 0.01,
+        "max_std": 5.0,
+        "num_flows": 2,
+        "flow": "planar",
+        "batch_norm": True,
+        "learn_alpha": False,
+    }
     sac_nf, _ = after_updates(make_sac_nf(SPEC, SacNfConfig(**flows)))
-    config = S2acConfig(**flows, num_steps=0, num_particles=1)
+    config = S2acConfig(**flows, num_steps=0, num_particles=1, start_alpha=None)
     s2ac, _ = after_updates(make_s2ac(SPEC, config))
     assert_same(sac_nf, s2ac)
-    own, _ = after_updates(make_s2ac(SPEC, replace(config, start_alpha=0.0, start_ratio=1.0)))
+    own, _ = after_updates(make_s2ac(SPEC, replace(config, start_alpha=0.0)))
     for one, other in zip(*map(jax.tree.leaves, (sac_nf, own)), strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-8)
     makers = (
@@ -106,21 +124,19 @@ def test_without_steps_s2ac_with_flows_is_sac_nf():
     np.testing.assert_array_equal(means[0], means[1])
     assert np.abs(means[1] - means[2]).max() > 1e-4  # the Gaussian's mean goes through the flows
     with pytest.raises(InvalidArgument, match="num_flows = 2: must be 0 where the start is fixed"):
-        replace(config, start="fixed")
-    with pytest.raises(InvalidArgument, match="num_flows = 2: must be 0 where mode_alpha is set"):
-        replace(config, mode_alpha=0.5)
+        replace(config, start_std=0.7)
 
 
 def test_a_start_with_a_loss_of_its_own_at_the_policys_temperature_learns_as_sac():
     """Bit for bit after an update, with no gradient through the samples; but α is aimed by the entropy at s'."""
-    bounds = {"min_std": 0.01, "max_std": 5.0, "learn_alpha": True, **SMALL}
+    bounds = {"min_std": 0.01, "max_std": 5.0, "learn_alpha": True, "alpha": 0.2, **SMALL}
     sac, told = after_updates(make_sac(SPEC, SacConfig(**bounds)), 1)
-    one = S2acConfig(**bounds, num_steps=0, num_particles=1, start_alpha=0.0, start_ratio=1.0)
+    one = S2acConfig(**bounds, num_steps=0, num_particles=1)
     own, metrics = after_updates(make_s2ac(SPEC, one), 1)
     assert_same((sac.actor, sac.actor_memory, sac.critic), (own.actor, own.actor_memory, own.critic))
     np.testing.assert_allclose(metrics["actor_loss"], told["actor_loss"], rtol=1e-5)
     assert metrics["entropy"] != told["entropy"]
-    hot, _ = after_updates(make_s2ac(SPEC, replace(one, start_ratio=2.0)), 1)
+    hot, _ = after_updates(make_s2ac(SPEC, replace(one, start_alpha=0.2)), 1)
     assert not np.array_equal(jax.tree.leaves(hot.actor)[0], jax.tree.leaves(own.actor)[0])
 
 
@@ -130,7 +146,9 @@ def test_a_start_with_a_loss_of_its_own_at_the_policys_temperature_learns_as_sac
 def test_protocol(name):
     """Actions stay in the box (PPO's are clipped by the loop), rules differ as they should, every parameter learns."""
     entry = ALGORITHMS[name]
-    changes = {"hidden": (16,)} | ({"num_particles": 3, "num_steps": 2} if name.startswith("s2ac") else {})
+    changes = {"hidden": (16,)} | (
+        {"num_particles": 3, "num_references": 2, "num_steps": 2} if name.startswith("s2ac") else {}
+    )
     algorithm = entry.make(SPEC, replace(entry.config, **changes))
     before = jax.jit(algorithm.init)(jax.random.key(0))
     batch = make_batch()
@@ -141,8 +159,7 @@ def test_protocol(name):
     for step in range(2, 6):
         after, metrics = update(jax.random.key(step), after, batch)
     assert all(jnp.shape(value) == () and np.isfinite(value) for value in metrics.values())
-    idle = {"log_alpha", "alpha_memory"}  # a fixed temperature
-    idle |= {"actor_memory"} if name == "s2ac-phi" else set()  # no actor
+    idle = {"actor_memory"} if name == "s2ac-phi" else set()  # no actor
     idle |= {"auxiliary_memory"} if name != "s2ac-amortized" else set()
     for field, old, new in zip(before._fields, before, after, strict=True):
         for one, other in zip(jax.tree.leaves(old), jax.tree.leaves(new), strict=True):
@@ -232,7 +249,16 @@ def test_where_the_action_joins_a_critic(late):
     np.testing.assert_allclose(found, hidden[0], rtol=1e-5)
 
 
-GUIDED = S2acConfig(hidden=(8,), num_steps=2, num_particles=3, guide=(8, 4), step_size=0.5)
+GUIDED = S2acConfig(
+    hidden=(8,),
+    num_steps=2,
+    num_particles=3,
+    num_references=3,
+    guide=(8, 4),
+    step_size=2.0,
+    start_alpha=None,
+    alpha=0.2,
+)
 
 
 def guided_states(config=GUIDED):
@@ -257,16 +283,16 @@ def test_a_guide_steers_the_particles_and_judges_nothing():
         np.testing.assert_array_equal(draw(state), draw(other_judges))
     action = jnp.array([0.5, 0.1])
     assert algorithm.value(other_guide, observation, action) == min_value(state.critic[0], observation, RELU)(action)
-    unmoved = make_s2ac(SPEC, replace(GUIDED, num_steps=0, num_particles=10))
+    barely = make_s2ac(SPEC, replace(GUIDED, step_size=1e-9, num_particles=10))
     for rule in ("argmax", "softmax"):
-        choose = jax.jit(lambda state, rule=rule: unmoved.act(key, state, observation, rule))
+        choose = jax.jit(lambda state, rule=rule: barely.act(key, state, observation, rule))
         chosen, same, other = map(choose, (state, other_guide, other_judges))
-        np.testing.assert_array_equal(chosen, same)
+        np.testing.assert_allclose(chosen, same, atol=1e-5)
         assert np.abs(chosen - other).max() > 1e-3
 
 
 def test_a_guide_in_an_update():
-    """The start is learned through particles that it moved, and f_ψ climbs it."""
+    """The start is learned through particles that it moved, and f_ψ is fitted to them."""
     config = replace(GUIDED, amortized=True, critic_learning_rate=1e-12)  # critics that stay as they are
     update, batch = jax.jit(make_s2ac(SPEC, config).update), make_batch()
     (one, told), (other, otherwise), (same, _) = (update(jax.random.key(2), s, batch) for s in guided_states(config))
@@ -295,7 +321,7 @@ def test_soft_update_moves_the_target_by_the_rate():
 def test_learned_temperature_moves_towards_its_target():
     @jax.jit
     def learned(target):
-        config = SacConfig(**SMALL, learn_alpha=True, target_entropy=target)
+        config = SacConfig(**SMALL, alpha=0.2, learn_alpha=True, target_entropy=target)
         return after_updates(make_sac(SPEC, config), num=3)[0].log_alpha
 
     assert learned(-50.0) < np.log(0.2) < learned(50.0)
@@ -412,16 +438,16 @@ def test_particles_of_s2ac_find_the_maximum_entropy_policy():
     spec = EnvSpec(1, (-2.0,), (2.0,))
     for alpha in (0.1, 10.0):
         config = S2acConfig(
-            start="fixed", num_steps=500, num_particles=20, step_size=min(0.1 * alpha, 0.1), form="paper", bandwidth=0.5
+            start_std=0.7, start_alpha=None, num_steps=200, num_particles=20, num_references=20, step_size=0.1
         )
-        actor = make_svgd_actor(spec, config)
+        actor = make_stein_policy(spec, config)
         q = lambda a: -jnp.sum((a - 0.8) ** 2)  # noqa: E731
-        sample = jax.jit(lambda k, a=actor, al=alpha, q=q: a.sample(k, (), jnp.zeros(1), q, jnp.array(al)))
+        sample = jax.jit(lambda k, a=actor, al=alpha, q=q: a.draw(k, (), jnp.zeros(1), q, jnp.array(al)))
         grid = np.linspace(-8, 8, 4001)
         weight = np.exp(-((2 * np.tanh(grid) - 0.8) ** 2) / alpha) / np.cosh(grid) ** 2
         expected = np.sum(weight * grid) / np.sum(weight)
-        pre_tanh = jnp.arctanh(sample(jax.random.key(0)).action[:, 0] / 2)
-        assert abs(jnp.mean(pre_tanh) - expected) < 0.1
+        drawn = jax.vmap(sample)(jax.random.split(jax.random.key(0), 100))
+        assert abs(jnp.mean(drawn.pre_tanh) - expected) < 0.06
 
 
 def test_unknown_names_are_refused():
@@ -429,16 +455,19 @@ def test_unknown_names_are_refused():
         make_sac_nf(SPEC, SacNfConfig(flow="radail"))
     with pytest.raises(InvalidArgument, match=r"form = 'tracr'.*did you mean 'tracer'"):
         make_s2ac(SPEC, S2acConfig(form="tracr"))
-    with pytest.raises(InvalidArgument, match="start = 'random'"):
-        make_s2ac(SPEC, S2acConfig(start="random"))
 
 
-def test_the_amortised_network_rests_where_its_law_is_the_targets():
+def test_sqls_network_rests_where_its_law_is_the_targets():
     """Outputs that are drawn from the target have no velocity on average, so the loss is 0; with the self term it would be D/M = 0.2."""
-    amortized = make_amortized(SPEC, S2acConfig(hidden=(4,), num_particles=10, amortized=True))
-    resting = jax.tree.map(jnp.zeros_like, amortized.init(jax.random.key(0)))  # place 0, width 1: uniform on the box
-    constant = lambda action: 0.0 * jnp.sum(action)  # noqa: E731
-    one = lambda key: amortized.loss(resting, key, jnp.zeros(SPEC.observation_size), constant, jnp.float32(0.3))  # noqa: E731
+    network, box = make_network(SPEC, (4,), "relu"), box_of(SPEC)
+    resting = jax.tree.map(jnp.zeros_like, network.init(jax.random.key(0)))  # place 0, width 1: uniform on the box
+    target = policy_target(box, lambda action: 0.0 * jnp.sum(action), jnp.float32(0.3))
+
+    def loss(params, key):
+        key_noise, key_step = jax.random.split(key)
+        return stein_loss(key_step, network.draw(key_noise, params, jnp.zeros(SPEC.observation_size), 10), target)
+
+    one = lambda key: loss(resting, key)  # noqa: E731
     losses = np.asarray(jax.jit(jax.vmap(one))(jax.random.split(jax.random.key(0), 4000)))
     assert abs(losses.mean()) < 4 * losses.std() / 4000**0.5
     assert 4 * losses.std() / 4000**0.5 < 0.03
@@ -447,8 +476,52 @@ def test_the_amortised_network_rests_where_its_law_is_the_targets():
     off = resting[-1]._replace(bias=jnp.ones_like(resting[-1].bias))
 
     def mean(last, keys):
-        of = lambda key: amortized.loss((*resting[:-1], last), key, jnp.zeros(SPEC.observation_size), constant, 0.3)  # noqa: E731
-        return jnp.mean(jax.vmap(of)(keys))
+        return jnp.mean(jax.vmap(lambda key: loss((*resting[:-1], last), key))(keys))
 
     gradient = jax.jit(jax.grad(mean))(off, jax.random.split(jax.random.key(1), 500))
     assert (gradient.bias > 0).all()
+
+
+def test_a_mixtures_draws_fit_its_density():
+    """Two components in one dimension, by a goodness-of-fit test; with the shares exchanged it fails."""
+    law = Mixture(jnp.log(jnp.array([0.2, 0.8])), jnp.array([[-1.0], [1.0]]), jnp.array([[0.3], [0.6]]))
+    drawn = np.asarray(jax.jit(jax.vmap(law.sample))(jax.random.split(jax.random.key(0), 8000)))[:, 0]
+    other = law._replace(log_share=law.log_share[::-1])
+    for one, fits in ((law, True), (other, False)):
+        density = np.exp(np.asarray(jax.vmap(lambda x, one=one: one.log_density(x[None]))(jnp.linspace(-5, 5, 4001))))
+        mass = np.cumsum(density) * 10 / 4000
+        assert abs(mass[-1] - 1) < 1e-3
+        assert (
+            scipy.stats.kstest(drawn, lambda x, m=mass: np.interp(x, np.linspace(-5, 5, 4001), m)).pvalue > 1e-4
+        ) == fits
+
+
+def test_the_amortised_mixture_finds_the_modes_that_are_executed():
+    """Fitted to particles of three narrow modes with unequal shares, it has their shares and places."""
+    places, shares = jnp.array([[-0.6, 0.0], [0.5, 0.4], [0.5, -0.6]]), jnp.array([0.5, 0.3, 0.2])
+    observation = jnp.zeros(SPEC.observation_size)
+    auxiliary = make_amortized(SPEC, S2acConfig(hidden=(8,), min_std=0.02, max_std=2.0))
+
+    @jax.jit
+    def fitted(key):
+        optimiser = optax.adam(1e-2)
+        params = auxiliary.init(key)
+
+        def loss(params, key):
+            return auxiliary.loss(params, observation, places + 0.05 * jax.random.normal(key, places.shape), shares)
+
+        def step(carry, key):
+            updates, memory = optimiser.update(jax.grad(loss)(carry[0], key), carry[1])
+            return (optax.apply_updates(carry[0], updates), memory), None
+
+        carry = (params, optimiser.init(params))
+        return mixture_of(
+            jax.lax.scan(step, carry, jax.random.split(key, 2000))[0][0], observation, "relu", (0.02, 2.0)
+        )
+
+    law = fitted(jax.random.key(3))
+    assert law.mean.shape == (COMPONENTS, 2)
+    drawn = np.asarray(jax.vmap(law.sample)(jax.random.split(jax.random.key(1), 4000)))
+    nearest = np.argmin(np.linalg.norm(drawn[:, None] - np.asarray(places)[None], axis=-1), axis=1)
+    np.testing.assert_allclose(np.bincount(nearest) / 4000, shares, atol=0.05)
+    assert np.linalg.norm(drawn - np.asarray(places)[nearest], axis=1).mean() < 0.12

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from s2ac.algorithms.critics import critics_with_batch_norm, energy_of, min_value
-from s2ac.algorithms.s2ac import S2acConfig, make_s2ac, make_svgd_actor
+from s2ac.algorithms.s2ac import S2acConfig, make_s2ac, make_stein_policy
 from s2ac.algorithms.sac import SacConfig
 from s2ac.batch_norm import EPSILON, RATE, average, batch_values, fold, init_normalised
 from s2ac.checks import InvalidArgument
@@ -119,7 +119,7 @@ def test_the_judge_of_the_policys_actions_sees_them_as_the_loss_does():
     np.testing.assert_allclose(loss, ((values[:, :32] - batch.reward[None]) ** 2).mean(axis=1).sum(), rtol=1e-5)
 
 
-STEPPED = {"num_steps": 1, "form": "normalized", "start_alpha": 0.0, "start_ratio": 1.0}
+STEPPED = {"num_steps": 1, "form": "normalized", "num_references": 0}
 GUIDED = {**STEPPED, "guide": (12, 6)}
 
 
@@ -132,7 +132,7 @@ def test_an_update_by_hand(fields):
     config = S2acConfig(**SHARED, **fields, num_particles=3, adam_b1=0.25)
     judges_of = lambda critic: critic[0] if config.guide else critic  # noqa: E731
     algorithm, batch, key = make_s2ac(SPEC, config), make_batch(), jax.random.key(5)
-    update, actor = jax.jit(algorithm.update), make_svgd_actor(SPEC, config)
+    update, actor = jax.jit(algorithm.update), make_stein_policy(SPEC, config)
     first, _ = update(key, jax.jit(algorithm.init)(jax.random.key(0)), batch)
     for memory, b1 in ((first.critic_memory, 0.25), (first.actor_memory, 0.25), (first.alpha_memory, 0.9)):
         for m, v in zip(jax.tree.leaves(memory[0].mu), jax.tree.leaves(memory[0].nu), strict=True):
@@ -151,7 +151,7 @@ def test_an_update_by_hand(fields):
         climbed = jax.vmap(lambda one: fold(one, 2))(judges_of(before.critic))
         if config.guide:
             climbed = jax.vmap(lambda one: fold(one, 2, 2))(before.critic[1])
-        sample = lambda k, o: actor.sample(k, before.actor, o, energy_of(climbed, o, RELU), alpha)  # noqa: E731
+        sample = lambda k, o: actor.draw(k, before.actor, o, energy_of(climbed, o, RELU), alpha)  # noqa: E731
         drawn = jax.vmap(sample)(keys, batch.next_observation)
         now = jnp.concatenate([batch.observation, batch.action], axis=1)
         then = jnp.concatenate([batch.next_observation, drawn.action[:, 0]], axis=1)
@@ -196,5 +196,5 @@ def test_an_update_by_hand(fields):
 def test_what_batch_normalisation_excludes():
     with pytest.raises(InvalidArgument, match="batch_norm = True: must be off where frequency is set"):
         SacConfig(batch_norm=True, frequency=1.0)
-    with pytest.raises(InvalidArgument, match="batch_norm = True: must be off where resample is on"):
-        S2acConfig(batch_norm=True, resample=True)
+    with pytest.raises(InvalidArgument, match="weighted = True: must be off where batch_norm is on"):
+        S2acConfig(batch_norm=True, weighted=True)

@@ -2,6 +2,7 @@
 
 import json
 import random
+import re
 from dataclasses import asdict, fields, replace
 
 import jax
@@ -35,14 +36,12 @@ BAD = {
     "num_steps": [-1],
     "guide": [(0,), 128, (1.5,)],
     "step_size": [0.0],
-    "bandwidth": [-1.0],
     "bandwidth_factor": [0.0],
     "max_jacobian_norm": [0.0],
     "start_std": [0.0],
     "start_alpha": [-0.1, float("inf")],
-    "start_ratio": [0.5, float("inf")],
-    "score_precision": ["half", 16],
-    "mode_alpha": [0.0, -1.0],
+    "explore_alpha": [-0.1, float("inf")],
+    "num_references": [-1, 1, 2.0],
     "num_flows": [-1],
     "num_value_samples": [0],
     "noise": [-0.1, float("inf")],
@@ -83,6 +82,8 @@ def test_a_traced_number_passes_so_that_it_can_be_an_axis():
         (["--algo", "sac", "--discount", "1.5"], "discount = 1.5: must be a number at least 0 and at most 1"),
         (["--algo", "ddpg", "--activation", "tanhh"], "must be one of elu, relu, silu, tanh (did you mean 'tanh'?)"),
         (["--algo", "s2ac", "--num-particles", "0"], "num_particles = 0: must be an integer of at least 1"),
+        (["--algo", "sac", "--workers", "2"], "workers = 2: has no effect on multigoal, which is written in JAX"),
+        (["--algo", "sac", "--overlap"], "overlap = True: has no effect on multigoal"),
         (["--algo", "sac", "--steps", "inf"], "steps = inf: must be a number at least 1"),
         (["--algo", "sac", "--max-value", "0"], "max_value = 0.0: must be a finite number above 0"),
         (["--algo", "ppo", "--num-minibatches", "7"], "num_minibatches = 7: must divide a rollout"),
@@ -164,6 +165,39 @@ def test_a_run_that_was_written_before_a_field_came_or_went_is_still_the_same_ru
     assert configs_of(with_late(False), tmp_path)[0] == ALGORITHMS["sac"].config
     with pytest.raises(S2acError, match=r"run.json cannot be used: sac has no field late_action in this version"):
         configs_of(with_late(True), tmp_path)
+
+
+OLD = {  # S²AC's own settings of version 2, as the MuJoCo preset had them
+    "num_particles": 4, "num_steps": 1, "step_size": 0.1, "scale_step_by_alpha": True, "bandwidth": None, "bandwidth_factor": 0.25,
+    "form": "normalized", "density": "trace", "hessian": "hutchinson", "max_jacobian_norm": 0.9, "differentiate_score": True,
+    "resample": False, "guide": [], "score_precision": "auto", "start": "learned", "start_alpha": 0.0, "start_ratio": 1.0,
+    "mode_alpha": None, "start_std": 0.707, "num_flows": 0, "flow": "radial", "amortized": False,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("old", "new"), [
+    ({}, {"num_references": 0, "step_size": 0.1, "start_std": None, "start_alpha": 0.0, "weighted": False}),
+    ({"scale_step_by_alpha": False}, {"step_size": 0.5}),  # at α = 0.2
+    ({"start": "fixed", "start_alpha": None}, {"start_std": 0.707, "start_alpha": None}),
+    ({"resample": True}, "s2ac has no field resample in this version"),
+    ({"scale_step_by_alpha": False, "learn_alpha": True}, "has no field scale_step_by_alpha"),
+    ({"start_alpha": 10.0}, "has no field start_ratio"),
+    ({"hessian": "exact"}, "has no field hessian"),
+    ({"form": "tracer", "density": "log-det"}, "form = 'tracer': its steps are shorter since version 3"),
+    ({"amortized": True}, "amortized = True: f_ψ is another network since version 3"),
+])  # fmt: skip
+def test_settings_of_version_2_are_taken_over_or_refused_by_name(old, new, tmp_path):
+    algorithm = {**asdict(ALGORITHMS["sac"].config), "learn_alpha": False, "alpha": 0.2, **OLD, **old}
+    about = {"version": 2, "env": "multigoal", "algo": "s2ac", "algorithm": algorithm, "run": asdict(RunConfig())}
+    about = json.loads(json.dumps(about))
+    if isinstance(new, str):
+        with pytest.raises(S2acError, match=re.escape(new)):
+            configs_of(about, tmp_path)
+        return
+    config, _ = configs_of(about, tmp_path)
+    assert {name: getattr(config, name) for name in new} == pytest.approx(new)
+    with pytest.raises(S2acError, match=r"version 4 of run\.json: this s2ac reads up to 3"):
+        configs_of({**about, "version": 4}, tmp_path)
 
 
 def test_the_order_of_flags_does_not_matter(tmp_path, monkeypatch):

@@ -136,7 +136,7 @@ def test_headlines_of_multigoal_are_of_the_rule_they_name():
             mean = sum(agent[rule]["gap"] for agent in agents) / len(agents)
             assert numbers(gaps)[2 * index] == pytest.approx(mean, abs=0.00501)
         spans[system] = [(v - h, v + h) for v, h in zip(numbers(gaps)[::2], numbers(gaps)[1::2], strict=True)]
-    for other in ("SAC", "SAC-NF", "SQL"):  # "Which algorithm when" says so
+    for other in ("SAC", "SAC-NF"):  # "Which algorithm when" says so
         assert all(mine[1] < theirs[0] for mine, theirs in zip(spans["S²AC(φ,θ)"], spans[other], strict=True))
     assert rules["S²AC(φ,θ,ψ)"] == "amortized"  # its sampler's figures are S²AC(φ,θ)'s
     assert set(rules.values()) == {"sample", "amortized"}
@@ -166,9 +166,9 @@ def test_what_the_readme_says_outside_its_table():
     claim = json.loads((ROOT / "results" / "runtime" / "claims.json").read_text(encoding="utf-8"))["claims"][0]
     low, high = re.search(r"our preset ([\d.]+) to ([\d.]+) times SAC", claim["measured"]).groups()
     assert f"{float(low):.1f} to {float(high):.2g} times as long" in text
-    for name, part in (("multigoal", "no Stein steps"), ("Hopper-v5", "1 Stein step")):
+    for name, part in (("multigoal", "5 Stein steps"), ("Hopper-v5", "1 Stein step")):
         steps = resolve(name, "s2ac").algorithm.num_steps
-        assert part.startswith(str(steps or "no"))
+        assert part.startswith(str(steps))
         assert part in text
     for link in re.findall(r"\]\(([^)#]+)", text):
         assert (ROOT / link).exists(), link

@@ -27,7 +27,7 @@ from s2ac.types import EnvSpec
 EXAMPLES = Path(__file__).parents[1] / "examples"
 SIZES = {"Hopper": (11, 3), "Humanoid": (348, 17)}
 SMALL = {"hidden": (8,), "capacity": 10, "num_envs": 1}
-SAMPLER = {"num_particles": 3, "num_steps": 2}
+SAMPLER = {"num_particles": 3, "num_references": 4, "num_steps": 2}
 
 
 def still(observation_size, action_size):
@@ -67,7 +67,7 @@ def sac():
 def test_with_the_noise_of_a_key_the_policy_is_that_of_the_key(algo):
     """Every algorithm and rule that draws Gaussian numbers or signs; the state is an argument too."""
     entry = ALGORITHMS[algo]
-    fields = {"num_particles": 3, "num_steps": 2} if algo.startswith("s2ac") else {}
+    fields = SAMPLER if algo.startswith("s2ac") else {}
     config = type(entry.config)(**{**vars(entry.config), "hidden": (4,), **fields})
     algorithm = entry.make(EnvSpec(5, (-1.0, 0.0), (2.0, 1.0)), config)
     state, observation, key = algorithm.init(jax.random.key(0)), jnp.ones(5), jax.random.key(1)
@@ -91,7 +91,7 @@ def test_with_the_noise_of_a_key_the_policy_is_that_of_the_key(algo):
 def test_onnx_agrees_at_the_size_of_hopper(hopper, tmp_path, select):
     made = export(hopper, tmp_path / "policy.onnx", "onnx", select)
     assert made.max_difference <= 1e-5
-    assert made.noise_size == {"sample": 9 + 2 * 9, "argmax": 9 + 2 * 9, "amortized": 3}[select]
+    assert made.noise_size == {"sample": 7 * 3, "argmax": 7 * 3, "amortized": 1 + 3}[select]
 
 
 @pytest.mark.parametrize("select", ["argmax", "amortized"])
@@ -119,16 +119,22 @@ def test_fixed_noise_makes_the_file_deterministic(hopper, tmp_path):
     run, observation = load_onnx(made.file), np.ones((2, 11), np.float32)
     np.testing.assert_array_equal(run(observation), run(observation))
     policy = policy_of(hopper, "amortized")
-    noise = np.random.default_rng(3).standard_normal(3).astype(np.float32)
+    noise = np.random.default_rng(3).standard_normal(4).astype(np.float32)
     np.testing.assert_allclose(run(observation)[0], policy.function(observation[0], noise), atol=1e-5)
 
 
-@pytest.mark.parametrize(("algo", "selects"), [("sac", ("mean", "sample")), ("ppo", ("mean",)), ("sql", ("sample",))])
+@pytest.mark.parametrize(
+    ("algo", "selects"),
+    [("sac", ("mean", "sample")), ("ppo", ("mean",)), ("sql", ("sample",)), ("s2ac-amortized", ("amortized",))],
+)
 def test_weights_run_by_numpy_alone(algo, selects, tmp_path):
     """Checked by the exporter's own numpy; the example, which imports nothing of this package, gives the same."""
     agent = Agent(still(5, 2), algo, **SMALL, **({"horizon": 8, "normalize": True} if algo == "ppo" else {}))
     example = runpy.run_path(str(EXAMPLES / "run_weights.py"))
-    observation, noise = np.linspace(-2, 2, 5).astype(np.float32), np.array([0.3, -1.0], np.float32)
+    observation, noise = (
+        np.linspace(-2, 2, 5).astype(np.float32),
+        np.array([0.3, -1.0, 0.7], np.float32)[: 3 if algo == "s2ac-amortized" else 2],
+    )
     for select in selects:
         made = export(agent, tmp_path / "policy.safetensors", "weights", select)
         assert made.max_difference <= 1e-5

@@ -45,6 +45,17 @@ def test_value_is_the_integral_over_actions_of_another_rule(wall):
 
 
 @pytest.mark.slow
+def test_nothing_leads_through_a_wall_that_goes_through_grid_nodes():
+    """Behind the paper's wall, y = x + 2, whose nodes a leak would go through (V was −61); moved off the nodes it is about the same."""
+    off = tuple((x, y + 1e-4) for x, y in WALL)
+    values = [
+        float(value_at(solve(MultigoalConfig(wall=wall), 1.0, 0.8, 1 / 8, False), jnp.array([-0.75, 0.75])))
+        for wall in (WALL, off)
+    ]
+    assert values[0] == pytest.approx(-78.8, abs=0.5)
+    assert values[0] == pytest.approx(values[1], abs=1.5)
+
+
 def test_the_wall_costs_where_it_stands():
     free, walled = (
         solve(MultigoalConfig(wall=wall), 1.0, spacing=1 / 8, estimate_error=False) for wall in (None, WALL)

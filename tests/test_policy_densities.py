@@ -15,9 +15,9 @@ import scipy.interpolate
 import scipy.stats
 
 from s2ac.algorithms.ppo import PpoConfig, make_ppo, policy_of
-from s2ac.algorithms.s2ac import S2acConfig, make_svgd_actor
-from s2ac.algorithms.sac import SacConfig, box_of, make_gaussian_actor
-from s2ac.algorithms.sac_nf import SacNfConfig, make_flow_actor
+from s2ac.algorithms.s2ac import S2acConfig, make_stein_policy
+from s2ac.algorithms.sac import SacConfig, box_of, make_gaussian_policy
+from s2ac.algorithms.sac_nf import SacNfConfig, make_flow_policy
 from s2ac.distributions import Gaussian
 from s2ac.flows import FLOWS, Flowed, init_flows
 from s2ac.types import EnvSpec
@@ -51,20 +51,22 @@ def make_draw(name, dimension):
             return action, policy_of(state.params, OBSERVATION, box_of(spec), "tanh").log_density(action)
 
         return draw, random_params(algorithm.init)
-    tracer = {"form": "tracer", "density": "log-det", "step_size": 0.3}
+    tracer = {"form": "tracer", "step_size": 0.6}  # times α = 0.5
     if name.startswith("sac-nf"):
-        actor = make_flow_actor(spec, SacNfConfig(**MODERATE, flow=name.removeprefix("sac-nf-")))
+        actor = make_flow_policy(spec, SacNfConfig(**MODERATE, flow=name.removeprefix("sac-nf-")))
     elif name == "sac":
-        actor = make_gaussian_actor(spec, SacConfig(**MODERATE))
+        actor = make_gaussian_policy(spec, SacConfig(**MODERATE))
     elif name == "s2ac-start":
-        actor = make_svgd_actor(spec, S2acConfig(**MODERATE, num_steps=0, num_particles=1))
+        actor = make_stein_policy(spec, S2acConfig(**MODERATE, num_steps=0, num_particles=1))
     else:
         count = REFERENCES if name.startswith("s2ac-tracer") else 4
         flows = 2 if name.endswith("flow") else 0
-        actor = make_svgd_actor(spec, S2acConfig(**MODERATE, **tracer, num_particles=count, num_flows=flows))
+        actor = make_stein_policy(
+            spec, S2acConfig(**MODERATE, **tracer, num_particles=count, num_references=count, num_flows=flows)
+        )
 
     def draw(key, params):
-        drawn = actor.sample(key, params, OBSERVATION, energy, jnp.array(0.5))
+        drawn = actor.draw(key, params, OBSERVATION, energy, jnp.array(0.5))
         return drawn.action, drawn.log_prob, drawn.metrics
 
     return draw, random_params(actor.init)

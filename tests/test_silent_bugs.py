@@ -20,7 +20,7 @@ from s2ac.algorithms.critics import critic_loss, min_value, td_target
 from s2ac.algorithms.ddpg import DdpgConfig, make_ddpg
 from s2ac.algorithms.ppo import PpoConfig, make_ppo, policy_of
 from s2ac.algorithms.s2ac import S2acConfig, make_s2ac
-from s2ac.algorithms.sac import SacConfig, box_of, make_gaussian_actor, make_sac
+from s2ac.algorithms.sac import SacConfig, box_of, make_gaussian_policy, make_sac
 from s2ac.algorithms.sac_nf import SacNfConfig, make_sac_nf
 from s2ac.algorithms.sql import SqlConfig, make_sql
 from s2ac.envs.base import JaxEnv, TimeStep
@@ -211,7 +211,7 @@ def used(monkeypatch):
 
 @pytest.mark.parametrize(("make", "signs"), [
     (lambda spec: make_sac(spec, SacConfig(hidden=(4,))), False),
-    (lambda spec: make_s2ac(spec, S2acConfig(hidden=(4,), num_particles=3, num_steps=2)), True),
+    (lambda spec: make_s2ac(spec, S2acConfig(hidden=(4,), form="all", num_references=0, num_particles=3, num_steps=2)), True),
 ], ids=["sac", "s2ac"])  # fmt: skip
 def test_no_random_number_is_drawn_twice_in_fifty_updates(make, signs, used):
     """The same noise for actor and critic, for acting and learning, or at every step: every key that draws is recorded."""
@@ -235,8 +235,8 @@ def test_no_random_number_is_drawn_twice_in_fifty_updates(make, signs, used):
 @pytest.mark.parametrize("make", [
     lambda spec: make_sac_nf(spec, SacNfConfig(hidden=(4, 4), flow="coupling")),
     lambda spec: make_sql(spec, SqlConfig(hidden=(4, 4), num_particles=3, num_value_samples=2)),
-    lambda spec: make_s2ac(spec, S2acConfig(hidden=(4, 4), frequency=1.0, num_particles=3, num_steps=0, resample=True, start_alpha=1.0, mode_alpha=0.5)),
-], ids=["sac-nf", "sql", "s2ac-modes"])  # fmt: skip
+    lambda spec: make_s2ac(spec, S2acConfig(hidden=(4, 4), frequency=1.0, num_particles=3, num_references=2, num_steps=2, weighted=True, start_alpha=1.0, explore_alpha=0.5)),
+], ids=["sac-nf", "sql", "s2ac-weighted"])  # fmt: skip
 def test_neither_the_first_parameters_nor_an_update_nor_an_action_draw_a_number_twice(make, used, monkeypatch):
     """A network's key, split for its layers, and `fold_in` of the same key are the same keys: two layers started as one."""
     algorithm = make(SPEC)
@@ -323,13 +323,13 @@ def test_the_critic_follows_its_own_loss_alone_and_the_target_follows_the_critic
 def test_an_update_of_sac_by_hand():
     """The target network judges, by its minimum less α log π of a fresh action; and it follows."""
     config = SacConfig(hidden=(8,), discount=0.5, target_rate=0.25, alpha=0.3)
-    algorithm, actor = make_sac(SPEC, config), make_gaussian_actor(SPEC, config)
+    algorithm, actor = make_sac(SPEC, config), make_gaussian_policy(SPEC, config)
     state, batch, key = with_old_targets(jax.jit(algorithm.init)(jax.random.key(0))), batch_of(8), jax.random.key(1)
 
     @jax.jit
     def by_hand(state):
         def value(key, observation):
-            drawn = actor.sample(key, state.actor, observation, None, jnp.array(0.3))
+            drawn = actor.draw(key, state.actor, observation, None, jnp.array(0.3))
             return min_value(state.target, observation, RELU)(drawn.action[0]) - 0.3 * drawn.log_prob[0]
 
         values = jax.vmap(value)(jax.random.split(jax.random.split(key, 3)[0], 8), batch.next_observation)

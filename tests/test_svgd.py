@@ -10,7 +10,7 @@ from jax.test_util import check_grads
 from s2ac.distributions import Gaussian
 from s2ac.samplers import FORMS, TracerState, make_svgd, run
 from s2ac.samplers import interaction as interaction_module
-from s2ac.samplers.base import random_signs, score
+from s2ac.samplers.base import random_signs, score, sign_and_log_det
 from s2ac.samplers.interaction import _expanded, interaction
 from s2ac.samplers.kernel import learned, mean, median, squared_distances
 from s2ac.samplers.svgd import everywhere_norm
@@ -354,20 +354,34 @@ def test_gradients_through_all_steps(x64, form, hessian):
     check_grads(jax.jit(loss), (jnp.array([0.3, -0.2, 0.1, 0.0]),), order=2, modes=["rev"], atol=1e-5, rtol=1e-5)
 
 
-def test_score_gradient_switch(x64):
-    def start_gradient(differentiate_score):
-        sampler = make_svgd(0.3, 1.0, "leave-one-out", differentiate_score=differentiate_score)
+def test_elimination_without_pivots_gives_the_determinant(x64):
+    """Of I + E with ‖E‖ < 1, as a bounded step makes them, up to 20 dimensions; and a fold is counted by its sign."""
+    for dimension in (1, 2, 5, 20):
+        noise = np.random.RandomState(dimension).randn(30, dimension, dimension)
+        noise *= 0.95 / np.linalg.norm(noise, 2, axis=(1, 2))[:, None, None]
+        matrices = jnp.asarray(np.eye(dimension) + noise)
+        for found, wanted in zip(sign_and_log_det(matrices, True), np.linalg.slogdet(matrices), strict=True):
+            np.testing.assert_allclose(found, wanted, atol=1e-10)
+    sampler = make_svgd(30.0, 1.0, "all", "log-det")  # far too long a step
+    particles = jax.random.normal(jax.random.key(3), (20, 2))
+    assert 0 < sampler.step(jax.random.key(0), sampler.init(particles, jnp.zeros(20)), gaussian())[1].folded <= 1
 
-        def loss(shift):
-            particles = jax.random.normal(jax.random.key(18), (5, 2)) + shift
-            state, _ = run(sampler, jax.random.key(0), sampler.init(particles, jnp.zeros(5)), two_modes, 1)
-            return jnp.sum(state.particles)
 
-        return jax.grad(loss)(0.5)
-
-    # A common shift moves every particle by itself plus what the scores change.
-    np.testing.assert_allclose(start_gradient(False), 10.0, rtol=1e-12)
-    assert abs(start_gradient(True) - 10) > 0.1
+def test_moving_a_tracer_changes_nothing_else(x64):
+    """Neither references, nor the bandwidth, nor the step, nor another tracer: given the references the map is fixed."""
+    sampler = make_svgd(0.3, mean(), "tracer", "log-det", max_jacobian_norm=0.9, num_references=6)
+    points = jax.random.normal(jax.random.key(4), (9, 2))
+    states, infos = zip(*(
+        sampler.step(jax.random.key(0), sampler.init(points.at[8].add(shift), jnp.zeros(9)), two_modes) for shift in (0.0, 5.0)
+    ), strict=True)  # fmt: skip
+    np.testing.assert_array_equal(states[0].references, states[1].references)
+    np.testing.assert_array_equal(states[0].particles[:2], states[1].particles[:2])
+    np.testing.assert_array_equal(states[0].log_density[:2], states[1].log_density[:2])
+    assert (infos[0].step_size, infos[0].bandwidth) == (infos[1].step_size, infos[1].bandwidth)
+    assert infos[0].guarded == 1  # the bound was at work
+    whole = make_svgd(infos[0].step_size, infos[0].bandwidth, "all")
+    alone = whole.step(jax.random.key(0), whole.init(points[:6], jnp.zeros(6)), two_modes)[0].particles
+    np.testing.assert_allclose(states[0].references, alone, rtol=1e-12)  # references move as particles of `all` do
 
 
 def test_learned_bandwidth_has_a_gradient_and_rules_have_none(x64):

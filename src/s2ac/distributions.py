@@ -37,6 +37,12 @@ class Gaussian(NamedTuple):
         return jnp.sum(jnp.broadcast_to(0.5 * (1 + LOG_2PI) + jnp.log(self.std), self.mean.shape))
 
 
+def std_between(raw: Array, low: float, high: float) -> Array:
+    """A standard deviation from a network's raw output: its logarithm runs smoothly between the bounds'."""
+    bottom, top = jnp.log(low), jnp.log(high)
+    return jnp.exp(bottom + 0.5 * (top - bottom) * (jnp.tanh(raw) + 1))
+
+
 class TruncatedGaussian(NamedTuple):
     """A diagonal Gaussian kept within `limit` standard deviations of its mean, in every dimension.
 

@@ -1,12 +1,14 @@
 """The one network that a selection rule runs as plain arrays with a description, and numpy that runs them."""
 
 import json
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from s2ac.algorithms.amortized import COMPONENTS
 from s2ac.algorithms.ppo import folded
 from s2ac.networks import Layer
 from s2ac.noise import Unexportable
@@ -37,7 +39,7 @@ def network_of(
     layers: Any = None
     head = "squash"
     if select == "amortized":
-        layers, head = state.auxiliary, "spread"
+        layers, head = state.auxiliary, "mixture"
     elif algo == "sql" and select == "sample":
         layers, head = state.actor, "spread"
     elif algo == "ddpg" and select == "mean":
@@ -64,7 +66,9 @@ def network_of(
         described.append({"layer": index, "shape": shape, "activation": None if last else config.activation})
     drawn = "gaussian" if select == "sample" and head == "gaussian" else "input" if head == "spread" else None
     description: dict[str, Any] = {"layers": described, "head": head, "noise": drawn}
-    if head == "gaussian":
+    if head == "mixture":  # the first of 1 + D normal numbers picks the component
+        description |= {"noise": "mixture", "components": COMPONENTS}
+    if head in ("gaussian", "mixture"):
         description |= {"min_std": config.min_std, "max_std": config.max_std}
     description |= {"action_low": agent.spec.action_low, "action_high": agent.spec.action_high}
     return arrays, description
@@ -88,16 +92,34 @@ def run_network(
         value = value @ arrays[f"{layer['layer']}.weight"] + arrays[f"{layer['layer']}.bias"]
         value = NUMPY_ACTIVATIONS[layer["activation"]](value)
     low, high = np.array(about["action_low"], np.float32), np.array(about["action_high"], np.float32)
-    if about["head"] in ("gaussian", "spread"):
+    if about["head"] == "mixture":
+        value = _of_mixture(np.atleast_2d(value), about, np.atleast_2d(noise)).reshape(*value.shape[:-1], -1)
+    elif about["head"] in ("gaussian", "spread"):
         value, raw = np.split(value, 2, axis=-1)
         if about["noise"] == "input":
             wide = np.sqrt(2 / np.pi) * (noise + 0.044715 * noise**3)
             value = value + np.logaddexp(0, raw) / np.log(2) * wide
         elif about["noise"] == "gaussian":
-            least, most = np.log(about["min_std"]), np.log(about["max_std"])
-            value = value + np.exp(least + 0.5 * (most - least) * (np.tanh(raw) + 1)) * noise
+            value = value + _std(raw, about) * noise
     share = value if about["head"] == "clip" else np.tanh(value)
     return np.clip(0.5 * ((1 + share) * high + (1 - share) * low), low, high)
+
+
+def _std(raw: np.ndarray, about: dict[str, Any]) -> np.ndarray:
+    least, most = np.log(about["min_std"]), np.log(about["max_std"])
+    return np.exp(least + 0.5 * (most - least) * (np.tanh(raw) + 1))
+
+
+def _of_mixture(value: np.ndarray, about: dict[str, Any], noise: np.ndarray) -> np.ndarray:
+    """Of each row's mixture the component that its first number picks, moved by the others."""
+    num = about["components"]
+    weight = np.exp(value[:, :num] - value[:, :num].max(axis=1, keepdims=True))
+    passed = (
+        np.vectorize(math.erf)(noise[:, :1] / 2**0.5) * 0.5 + 0.5 > np.cumsum(weight, axis=1) / weight.sum(1)[:, None]
+    )
+    rows, chosen = np.arange(len(value)), np.minimum(passed.sum(axis=1), num - 1)
+    means, raw = np.split(value[:, num:].reshape(len(value), 2 * num, -1), 2, axis=1)
+    return means[rows, chosen] + _std(raw[rows, chosen], about) * noise[:, 1:]
 
 
 def load_weights(path: Path) -> Runner:

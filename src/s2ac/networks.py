@@ -29,6 +29,11 @@ def critic_activations(activation: str, frequency: float | None) -> Activations:
     return (named if frequency is None else jnp.sin), named
 
 
+def piecewise_linear(activations: Activations) -> bool:
+    """Whether a network of these is piecewise linear: its second derivatives are then 0 almost everywhere."""
+    return all(activation is jax.nn.relu for activation in activations)
+
+
 def key_apart(key: Key) -> Key:
     """A key for parameters beside others that split the same one: `split(key, n)[i]` is `fold_in(key, i)`, and this is far from those."""
     return jax.random.fold_in(key, 2**20)
@@ -130,14 +135,13 @@ def observe(critic: Critic, observation: Array, activations: Activations) -> Arr
 
 
 def critic_value(critic: Critic, observed: Array, action: Array, activations: Activations) -> Array:
-    """Q of one action, a scalar, given `observe(critic, observation, activations)`; its last sum is in float32 at least."""
+    """Q of one action, a scalar, given `observe(critic, observation, activations)`."""
     first, other = activations
     hidden = first(observed + action @ critic.action)
     for layer in critic.rest[:-1]:
         hidden = other(hidden @ layer.weight + layer.bias)
     last = critic.rest[-1]
-    wide = jnp.promote_types(hidden.dtype, jnp.float32)
-    return jnp.dot(hidden, last.weight[:, 0], preferred_element_type=wide) + last.bias[0].astype(wide)
+    return jnp.dot(hidden, last.weight[:, 0]) + last.bias[0]
 
 
 def soft_update(target: Critic, online: Critic, rate: float | Array) -> Critic:

@@ -110,7 +110,7 @@ def _apply(equation: core.JaxprEqn, inputs: list[Any], draw: Draw | None) -> lis
         if all(jax.dtypes.issubdtype(kind, jax.dtypes.prng_key) for kind in kinds):
             return [_KEY] * len(kinds)  # keys made from keys
         raise Unexportable(
-            "this selection rule draws noise that is not Gaussian: use --select argmax or mean, or sample if the config has resample = False"
+            "this selection rule draws noise that is not Gaussian: use --select argmax or mean, or sample if the config has weighted = False"
         )
     out = equation.primitive.bind(*inputs, **equation.params)
     return list(out) if equation.primitive.multiple_results else [out]

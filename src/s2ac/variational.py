@@ -7,8 +7,9 @@ maximising
 
 with gradients through all L steps (the paper's closing remark; with L = 0 it is the usual mean-field
 Gaussian). The particles are tracers with the `log-det` rule: given the references their density is exact,
-so for every draw of the references the ELBO is a true lower bound, and so is its mean. The bound on the
-step size that makes the tracers' map invertible everywhere is on by default.
+so for every draw of the references the ELBO is a true lower bound, and so is its mean, as long as the map is
+invertible. Without own score the bound on the step size makes it so everywhere; with own score, the default, the
+bound knows the target's curvature at the references alone.
 """
 
 from typing import Any, NamedTuple

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from s2ac.algorithms.base import ActionSample, Actor, Algorithm
+from s2ac.algorithms.base import ActionSample, Algorithm, Policy
 from s2ac.algorithms.ddpg import DdpgConfig, make_ddpg
 from s2ac.algorithms.ppo import PpoConfig, make_ppo
 from s2ac.algorithms.s2ac import S2acConfig, make_s2ac
@@ -13,7 +13,7 @@ from s2ac.algorithms.sac_nf import SacNfConfig, make_sac_nf
 from s2ac.algorithms.sql import SqlConfig, make_sql
 from s2ac.types import EnvSpec
 
-__all__ = ["ALGORITHMS", "ActionSample", "Actor", "Algorithm", "Entry"]
+__all__ = ["ALGORITHMS", "ActionSample", "Algorithm", "Entry", "Policy"]
 
 
 class Entry(NamedTuple):
@@ -24,9 +24,14 @@ class Entry(NamedTuple):
     run: Mapping[str, Any] = MappingProxyType({})  # fields of `RunConfig`
 
 
+PHI = S2acConfig(
+    start_std=0.707, start_alpha=None, num_steps=10, num_particles=16, weighted=True,
+    alpha=0.2, learn_alpha=False,  # a fixed start meets no aim of the entropy in many dimensions: α would go to 0
+)  # fmt: skip
+
 ALGORITHMS: dict[str, Entry] = {
     "s2ac": Entry(make_s2ac, S2acConfig()),
-    "s2ac-phi": Entry(make_s2ac, S2acConfig(start="fixed", num_steps=10)),
+    "s2ac-phi": Entry(make_s2ac, PHI),
     "s2ac-amortized": Entry(make_s2ac, S2acConfig(amortized=True)),
     "sac": Entry(make_sac, SacConfig()),
     "sac-nf": Entry(make_sac_nf, SacNfConfig()),

@@ -4,8 +4,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, NamedTuple
 
-import jax.numpy as jnp
-
 from s2ac.networks import ACTIVATIONS, Activations, critic_activations
 from s2ac.ranges import Positive, PositiveOrNone, Share, ShareAboveZero, Sizes, one_of, validate
 from s2ac.types import Array, Key, Metrics, Transition
@@ -66,27 +64,25 @@ class ActionSample(NamedTuple):
     action: Array  # [M, D], inside the box
     log_prob: Array  # [M]
     metrics: Metrics  # scalars about how they were made
+    pre_tanh: Array | None = (
+        None  # [M, D], before the squash, where someone asks for it: it cannot be had from the action
+    )
 
 
-class Modes(NamedTuple):
-    """How an actor that resamples chooses a mode first, and then the place in it."""
-
-    temperature: Callable[[Array, bool], Array]  # of the choice between modes, given α and whether in training
-    near: Callable[[Key, Any, Array, Array, Array], ActionSample]  # fresh particles around an action, given α
+Energy = Callable[[Array], Array]
+"""What a critic says of the actions of one observation: action ↦ Q(s, action)."""
 
 
-class Actor(NamedTuple):
+class Policy(NamedTuple):
     """The part in which SAC, SAC-NF and S²AC differ: a sampler whose samples have a known log-density.
 
-    `sample(key, params, observation, q, alpha)` draws the particles of one observation; `q` maps one action
-    to its value, and a sampler that needs no critic ignores it.
+    `draw(key, params, observation, energy, alpha)` gives the particles of one observation; a sampler that climbs nothing ignores `energy`.
     """
 
     init: Callable[[Key], Any]
-    sample: Callable[[Key, Any, Array, Callable[[Array], Array], Array], ActionSample]
+    draw: Callable[[Key, Any, Array, Energy, Array], ActionSample]
     mean: Callable[[Any, Array], Array]  # the deterministic action of one observation
-    score_dtype: Any = jnp.float32  # in which `q` is computed
-    resample: bool = False  # whether a particle is executed in proportion to its importance weight
-    modes: Modes | None = None  # if it does so, and modes are not chosen at α
-    # What the parameters descend, of one observation, if it is not the negative soft value of their samples.
-    loss: Callable[[Key, Any, Array, Callable[[Array], Array], Array], Array] | None = None
+    # What the parameters descend, of one observation, if it is not the negative soft value of their draws.
+    loss: Callable[[Key, Any, Array, Energy, Array], Array] | None = None
+    weighted: bool = False  # whether a particle is executed in proportion to its importance weight
+    explore_alpha: float = 0.0  # experience is collected at α plus this

@@ -7,16 +7,16 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from s2ac.algorithms.base import OffPolicyConfig
+from s2ac.algorithms.base import Energy, OffPolicyConfig
 from s2ac.batch_norm import average, batch_values, fold, init_normalised
 from s2ac.networks import (
     Activations,
     Critic,
-    critic_activations,
     critic_value,
     init_critic,
     key_apart,
     observe,
+    piecewise_linear,
     soft_update,
 )
 from s2ac.types import Array, EnvSpec, Key, Metrics, Transition
@@ -29,31 +29,25 @@ def init_critics(key: Key, num: int, spec: EnvSpec, config: OffPolicyConfig, act
     return jax.vmap(one)(jax.random.split(key, num))
 
 
-def min_value(
-    critic: Critic, observation: Array, activations: Activations, dtype: Any = jnp.float32
-) -> Callable[[Array], Array]:
+def min_value(critic: Critic, observation: Array, activations: Activations) -> Energy:
     """Action ↦ min over the critics of Q(observation, action), the observation's share computed once."""
     observed = jax.vmap(observe, (0, None, None))(critic, observation, activations)
-    critic, observed = jax.tree.map(lambda leaf: leaf.astype(dtype), (critic, observed))
 
     def value(action: Array) -> Array:
-        each = jax.vmap(critic_value, (0, 0, None, None))(critic, observed, action.astype(dtype), activations)
-        return jnp.min(each).astype(action.dtype)
+        return jnp.min(jax.vmap(critic_value, (0, 0, None, None))(critic, observed, action, activations))
 
     return value
 
 
-def energy_of(
-    critic: Critic, observation: Array, activations: Activations, dtype: Any = jnp.float32
-) -> Callable[[Array], Array]:
-    """`min_value` for a sampler to climb: a function of the action alone, its layers computed in `dtype`.
+def energy_of(critic: Critic, observation: Array, activations: Activations) -> Energy:
+    """`min_value` for a sampler to climb, and for a policy's loss.
 
-    A ReLU critic is piecewise linear in the action, so its second derivatives are zero almost everywhere. Saying so,
+    A critic of ReLU layers is piecewise linear in the action, so its second derivatives are zero almost everywhere. Saying so,
     Q(a) + ∇Q(a)·(b − a) at b = a with all but b held constant, spares a sampler the passes that would compute zeros: one
     forward and one backward pass give Q, its gradient, and everything that is differentiated through them.
     """
-    value = min_value(critic, observation, activations, dtype)
-    if activations != critic_activations("relu", None):
+    value = min_value(critic, observation, activations)
+    if not piecewise_linear(activations):
         return value
 
     def first_order(action: Array) -> Array:
@@ -98,6 +92,9 @@ class Critics(NamedTuple):
     init: Callable[[Key], tuple[Any, Any]]
     plain: Callable[[Any], Critic]  # the critics that judge actions: in the start's loss, in selection rules
     climbed: Callable[[Any], Critic]  # those that a sampler may climb
+    steady: Callable[
+        [Any, Any], Critic
+    ]  # those that weigh particles, as in y: the target networks, where there are any
     judge: Callable[[Any, Any, Transition, Array], Critic]  # (critic, target, batch, actions) to Q̄
     loss: Callable[[Any, Transition, Array, Array], tuple[Array, tuple[Metrics, Any]]]  # (critic, batch, actions, y)
     move: Callable[[Any, Any, Any], tuple[Any, Any]]  # (new critic, target, what `loss` saw) to critic and target
@@ -118,6 +115,7 @@ def critics_with_targets(num: int, spec: EnvSpec, config: OffPolicyConfig, actio
         init,
         lambda critic: critic,
         lambda critic: critic,
+        lambda critic, target: target,
         lambda critic, target, batch, actions: target,
         loss,
         lambda critic, target, seen: (critic, soft_update(target, critic, config.target_rate)),
@@ -149,6 +147,7 @@ def critics_with_batch_norm(num: int, spec: EnvSpec, config: OffPolicyConfig, ac
         init,
         plain,
         plain,
+        lambda critic, target: plain(critic),
         lambda critic, target, batch, actions: plain(values(critic, batch, actions)[1]),
         loss,
         lambda critic, target, seen: (average(critic, seen), ()),
@@ -156,7 +155,7 @@ def critics_with_batch_norm(num: int, spec: EnvSpec, config: OffPolicyConfig, ac
 
 
 def with_guide(judges: Critics, guide: Critics) -> Critics:
-    """Beside the judges a critic that learns from the same targets y and says nothing in them: samplers climb it, and no target is credited with its errors.
+    """Beside the judges a critic that learns from the same targets y and is not used to compute them: samplers climb it, and no target is credited with its errors.
 
     What is kept is the pair of both, and the judges' target.
     """
@@ -179,6 +178,7 @@ def with_guide(judges: Critics, guide: Critics) -> Critics:
         init,
         lambda critic: judges.plain(critic[0]),
         lambda critic: guide.climbed(critic[1]),
+        lambda critic, target: judges.steady(critic[0], target),
         lambda critic, target, batch, actions: judges.judge(critic[0], target, batch, actions),
         loss,
         move,

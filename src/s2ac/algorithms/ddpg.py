@@ -13,9 +13,12 @@ import optax
 from s2ac.algorithms.base import Algorithm, OffPolicyConfig
 from s2ac.algorithms.critics import critic_loss, init_critics, min_value, td_target
 from s2ac.algorithms.sac import box_of
+from s2ac.checks import check_name
 from s2ac.networks import Critic, init_mlp, mlp, soft_update
 from s2ac.ranges import NotNegative
 from s2ac.types import Array, EnvSpec, Key, Metrics, Params, Transition
+
+RULES = ("sample", "mean")
 
 
 @dataclass(frozen=True)
@@ -82,6 +85,7 @@ def make_ddpg(spec: EnvSpec, config: DdpgConfig) -> Algorithm:
         return state, {**metrics, "actor_loss": loss}
 
     def act(key: Key, state: DdpgState, observation: Array, rule: str) -> Array:
+        check_name("select", rule, RULES)
         action = policy(state.actor, observation)
         if rule == "mean":
             return action
@@ -91,4 +95,4 @@ def make_ddpg(spec: EnvSpec, config: DdpgConfig) -> Algorithm:
     def value(state: DdpgState, observation: Array, action: Array) -> Array:
         return min_value(state.critic, observation, config.activations)(action)
 
-    return Algorithm(init, act, update, "replay", ("sample", "mean"), value=value)
+    return Algorithm(init, act, update, "replay", RULES, value=value)

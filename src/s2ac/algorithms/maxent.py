@@ -1,13 +1,13 @@
-r"""The one update that SAC, SAC-NF and S²AC share: a critic, and an actor whose samples have a log-density.
+r"""The one update that SAC, SAC-NF and S²AC share: a critic, and a policy whose samples have a log-density.
 
     target   y = r + γ (1 − terminated) · E[min_c Q̄_c(s', a') − α log π(a'|s')]          (paper: Eq. 4)
     critic   minimise (Q_c(s, a) − y)² for each c                                          (Eq. 4)
-    actor    maximise E[min_c Q_c(s, a) − α log π(a|s)], through the samples               (Eq. 5)
+    policy   maximise E[min_c Q_c(s, a) − α log π(a|s)], through the samples               (Eq. 5)
     α        fixed, or minimise −log α · E[log π + target entropy]                         (Haarnoja et al. 2018)
 
-An actor with a loss of its own descends that instead, and the entropy that α aims with is then that of the target's samples, at s'.
+A policy with a loss of its own descends that instead, and the entropy that α aims with is then that of the target's samples, at s'.
 
-Expectations over actions are means over the actor's particles; if it resamples them, `soft_value_of` takes their place. The energy that an S²AC sampler climbs is the
+Expectations over actions are means over the policy's particles, or `soft_value` of weighted ones. What an S²AC sampler climbs is the
 minimum of the online critics, or a guide that is none of them, also at s'. What Q̄ is and how critics learn is in `critics.py`.
 """
 
@@ -20,9 +20,9 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from s2ac.algorithms.base import ActionSample, Actor, Algorithm, OffPolicyConfig
+from s2ac.algorithms.base import ActionSample, Algorithm, OffPolicyConfig, Policy
 from s2ac.algorithms.critics import energy_of, make_critics, min_value, td_target
-from s2ac.checks import InvalidArgument
+from s2ac.checks import InvalidArgument, check_name
 from s2ac.networks import Critic
 from s2ac.ranges import Count, Flag, Positive, PositiveOrNone, ShareBelowOne, between, or_none
 from s2ac.types import Array, EnvSpec, Key, Metrics, Params, Transition
@@ -32,10 +32,10 @@ from s2ac.types import Array, EnvSpec, Key, Metrics, Params, Transition
 class MaxEntConfig(OffPolicyConfig):
     """Fields that SAC, SAC-NF and S²AC share. Numbers may be traced, so that they can be a `vmap` axis."""
 
-    alpha: Positive = 0.2
+    alpha: Positive = 1.0
     """Temperature; where it is learned, where it starts."""
 
-    learn_alpha: Flag = False
+    learn_alpha: Flag = True
     """Learn the temperature so that the entropy meets `target_entropy`."""
 
     target_entropy: Annotated[float | None, or_none(between(-math.inf, math.inf, True, True))] = None
@@ -62,14 +62,18 @@ class MaxEntConfig(OffPolicyConfig):
 
 
 CANDIDATES = 10
-"""Actions that `softmax` and `argmax` choose among, where the actor draws one at a time."""
+"""Actions that `softmax` and `argmax` choose among, where the policy draws one at a time."""
+
+
+Executed = tuple[Array, Array]
+"""Particles of one observation before the squash, `[M, D]`, and the probability with which each is executed, `[M]`."""
 
 
 class Auxiliary(NamedTuple):
-    """A network trained beside the actor, such as S²AC's amortised sampler."""
+    """A network trained beside the policy to imitate what it executes, such as S²AC's amortised sampler."""
 
     init: Callable[[Key], Params]
-    loss: Callable[[Params, Key, Array, Callable[[Array], Array], Array], Array]  # one observation
+    loss: Callable[[Params, Array, Array, Array], Array]  # of one observation, its `Executed`
     act: Callable[[Key, Params, Array], Array]
 
 
@@ -88,7 +92,7 @@ class MaxEntState(NamedTuple):
     update_step: Array
 
 
-def soft_value_of(values: Array, log_prob: Array, alpha: Array, resample: bool) -> tuple[Array, Array]:
+def soft_value(values: Array, log_prob: Array, alpha: Array, weighted: bool) -> tuple[Array, Array]:
     r"""The soft value of a policy, and its entropy, from `values` Q(s, a_i) `[M]` of its particles and their log-densities.
 
     A policy that executes any of its particles has V = E[Q − α log π] and H = −E[log π]. One that executes particle i with
@@ -96,10 +100,10 @@ def soft_value_of(values: Array, log_prob: Array, alpha: Array, resample: bool) 
 
         V ≥ α E log (1/M) Σ_i w_i,         H ≥ E[ log (1/M) Σ_i w_i − Σ_i w̃_i Q_i/α ],        w̃_i = w_i/Σ_j w_j
 
-    (Burda et al. 2015 for the bound on log Z, Cremer et al. 2017 for its being one on the resampled law's own objective).
+    (Burda et al. 2015 for the bound on log Z, Cremer et al. 2017 for its being one on the weighted law's own objective).
     It needs densities that are right: E w_i = Z only then. With one particle both are the same.
     """
-    if not resample:
+    if not weighted:
         entropy = -jnp.mean(log_prob)
         return jnp.mean(values) + alpha * entropy, entropy
     log_weight = values / alpha - log_prob
@@ -107,38 +111,47 @@ def soft_value_of(values: Array, log_prob: Array, alpha: Array, resample: bool) 
     return alpha * log_mean, log_mean - jnp.sum(jax.nn.softmax(log_weight) * values) / alpha
 
 
+def shares(values: Array, log_prob: Array, alpha: Array, weighted: bool) -> Array:
+    """The probability with which each particle is executed, `[M]`."""
+    if weighted:
+        return jax.nn.softmax(values / alpha - log_prob)
+    return jnp.full(values.shape, 1 / values.shape[0])
+
+
+def effective_size(executed: Array) -> Array:
+    """Of particles executed with these probabilities `[M]`, the effective number: M if all are alike, 1 if one has them all."""
+    return 1 / jnp.sum(executed**2)
+
+
 def make_maxent(
     spec: EnvSpec,
     config: MaxEntConfig,
-    actor: Actor,
+    policy: Policy,
     auxiliary: Auxiliary | None = None,
     guide: tuple[int, ...] = (),
 ) -> Algorithm:
-    """An algorithm from an actor; `guide` are hidden layers of a critic for its sampler to climb instead."""
+    """An algorithm from a policy; `guide` are hidden layers of a critic for its sampler to climb instead."""
     critics = make_critics(config.num_critics, spec, config, config.batch_norm, guide)
     optimiser = optax.adam(config.learning_rate, b1=config.adam_b1)
     alpha_optimiser = optax.adam(config.learning_rate)
     critic_rate = config.learning_rate if config.critic_learning_rate is None else config.critic_learning_rate
     critic_optimiser = optax.adam(critic_rate, b1=config.adam_b1)
     target_entropy = -float(spec.action_size) if config.target_entropy is None else config.target_entropy
-    select_rules = ("sample", "softmax", "argmax", "mean") + (("amortized",) if auxiliary else ())
-    if actor.modes:
-        select_rules = ("explore", *select_rules)
 
     def init(key: Key) -> MaxEntState:
         key_critic, key_actor, key_auxiliary = jax.random.split(key, 3)
         critic, target = critics.init(key_critic)
-        actor_params = actor.init(key_actor)
+        actor = policy.init(key_actor)
         extra = auxiliary.init(key_auxiliary) if auxiliary else ()
         log_alpha = jnp.log(jnp.asarray(config.alpha, jnp.float32))
         return MaxEntState(
             critic=critic,
             target=target,
-            actor=actor_params,
+            actor=actor,
             auxiliary=extra,
             log_alpha=log_alpha,
             critic_memory=critic_optimiser.init(critic),
-            actor_memory=optimiser.init(actor_params),
+            actor_memory=optimiser.init(actor),
             auxiliary_memory=optimiser.init(extra),
             alpha_memory=alpha_optimiser.init(log_alpha),
             update_step=jnp.zeros((), jnp.int32),
@@ -149,110 +162,111 @@ def make_maxent(
         return optax.apply_updates(params, updates), memory
 
     def draw(key: Key, params: Params, climbed: Critic, observation: Array, alpha: Array) -> ActionSample:
-        """The actor's particles of one observation."""
-        return actor.sample(key, params, observation, energy_at(climbed, observation), alpha)
+        """The policy's particles of one observation."""
+        return policy.draw(key, params, observation, energy_of(climbed, observation, config.activations), alpha)
 
-    def energy_at(climbed: Critic, observation: Array) -> Callable[[Array], Array]:
-        return energy_of(climbed, observation, config.activations, actor.score_dtype)
+    def values_of(critic: Critic, observation: Array, actions: Array) -> Array:
+        return jax.vmap(min_value(critic, observation, config.activations))(actions)
 
-    def soft_value(critic: Critic, observation: Array, drawn: ActionSample, alpha: Array) -> tuple[Array, Array]:
-        """E[min Q(s, a) − α log π(a|s)] of one observation and the entropy, by particles."""
-        values = jax.vmap(min_value(critic, observation, config.activations))(drawn.action)
-        return soft_value_of(values, drawn.log_prob, alpha, actor.resample)
-
-    def actor_loss(params: Params, keys: Key, state: MaxEntState, observations: Array) -> tuple[Array, Metrics]:
-        alpha, critic, climbed = jnp.exp(state.log_alpha), critics.plain(state.critic), critics.climbed(state.critic)
-
-        def one(key: Key, observation: Array) -> tuple[Array, Metrics]:
-            judge = energy_of(critic, observation, config.activations)
-            if actor.loss:
-                loss = actor.loss(key, params, observation, judge, alpha)
-                return loss, {"actor_loss": loss}
-            drawn = draw(key, params, climbed, observation, alpha)
-            values = jax.vmap(judge)(drawn.action)
-            value, entropy = soft_value_of(values, drawn.log_prob, alpha, actor.resample)
-            return -value, {"actor_loss": -value, "entropy": entropy, **drawn.metrics}
-
-        losses, metrics = jax.vmap(one)(keys, observations)
-        return jnp.mean(losses), jax.tree.map(jnp.mean, metrics)
-
-    def update(key: Key, state: MaxEntState, batch: Transition) -> tuple[MaxEntState, Metrics]:
-        key_target, key_actor, key_auxiliary = jax.random.split(key, 3)
-        num, alpha = batch.reward.shape[0], jnp.exp(state.log_alpha)
-
-        keys, climbed = jax.random.split(key_target, num), critics.climbed(state.critic)
-        drawn = jax.vmap(draw, (0, None, None, 0, None))(keys, state.actor, climbed, batch.next_observation, alpha)
+    def critic_step(key: Key, state: MaxEntState, batch: Transition) -> tuple[MaxEntState, Metrics, Any]:
+        """One step of the critics towards y; also the particles at s', and how often each is executed."""
+        alpha, climbed = jnp.exp(state.log_alpha), critics.climbed(state.critic)
+        keys, following = jax.random.split(key, batch.reward.shape[0]), batch.next_observation
+        drawn = jax.vmap(draw, (0, None, None, 0, None))(keys, state.actor, climbed, following, alpha)
         actions = drawn.action[:, 0]
         judge = critics.judge(state.critic, state.target, batch, actions)
-        next_value, entropy = jax.vmap(soft_value, (None, 0, 0, None))(judge, batch.next_observation, drawn, alpha)
+
+        def soft(observation: Array, drawn: ActionSample) -> tuple[Array, Array, Array]:
+            judged = (values_of(judge, observation, drawn.action), drawn.log_prob, alpha, policy.weighted)
+            return (*soft_value(*judged), shares(*judged))
+
+        next_value, entropy, executed = jax.vmap(soft)(following, drawn)
         y = jax.lax.stop_gradient(td_target(batch.reward, batch.terminated, config.discount, next_value))
         gradient, (metrics, seen) = jax.grad(critics.loss, has_aux=True)(state.critic, batch, actions, y)
-        critic, critic_memory = descend(gradient, state.critic_memory, state.critic, critic_optimiser)
+        critic, memory = descend(gradient, state.critic_memory, state.critic, critic_optimiser)
         critic, target = critics.move(critic, state.target, seen)
-        state = state._replace(critic=critic, target=target, critic_memory=critic_memory)
+        metrics |= jax.tree.map(jnp.mean, {"entropy": entropy, **drawn.metrics})
+        if policy.weighted:
+            metrics["effective_sample_size"] = jnp.mean(jax.vmap(effective_size)(executed))
+        return state._replace(critic=critic, target=target, critic_memory=memory), metrics, (drawn.pre_tanh, executed)
 
-        actor_params, actor_memory = state.actor, state.actor_memory
-        actor_metrics = jax.tree.map(jnp.mean, {"entropy": entropy, **drawn.metrics})
-        if jax.tree.leaves(state.actor):  # S²AC(φ) has no actor to learn
-            keys = jax.random.split(key_actor, num)
-            gradient, learned = jax.grad(actor_loss, has_aux=True)(state.actor, keys, state, batch.observation)
-            actor_metrics |= learned
-            actor_params, actor_memory = descend(gradient, state.actor_memory, state.actor)
+    def policy_step(key: Key, state: MaxEntState, batch: Transition) -> tuple[MaxEntState, Metrics]:
+        """One step of the policy's parameters; nothing for S²AC(φ), which has none."""
+        if not jax.tree.leaves(state.actor):
+            return state, {}
+        alpha, critic, climbed = jnp.exp(state.log_alpha), critics.plain(state.critic), critics.climbed(state.critic)
 
-        if auxiliary:
-            keys, climbed = jax.random.split(key_auxiliary, num), critics.climbed(state.critic)
+        def one(params: Params, key: Key, observation: Array) -> tuple[Array, Metrics]:
+            judge = energy_of(critic, observation, config.activations)
+            if policy.loss:
+                loss = policy.loss(key, params, observation, judge, alpha)
+                return loss, {"actor_loss": loss}
+            drawn = draw(key, params, climbed, observation, alpha)
+            value, entropy = soft_value(jax.vmap(judge)(drawn.action), drawn.log_prob, alpha, policy.weighted)
+            return -value, {"actor_loss": -value, "entropy": entropy, **drawn.metrics}
 
-            def auxiliary_loss(params: Params) -> Array:
-                def one(k: Key, observation: Array) -> Array:
-                    return auxiliary.loss(params, k, observation, energy_at(climbed, observation), alpha)
+        def loss(params: Params) -> tuple[Array, Metrics]:
+            keys = jax.random.split(key, batch.reward.shape[0])
+            losses, metrics = jax.vmap(one, (None, 0, 0))(params, keys, batch.observation)
+            return jnp.mean(losses), jax.tree.map(jnp.mean, metrics)
 
-                return jnp.mean(jax.vmap(one)(keys, batch.observation))
+        gradient, metrics = jax.grad(loss, has_aux=True)(state.actor)
+        actor, memory = descend(gradient, state.actor_memory, state.actor)
+        return state._replace(actor=actor, actor_memory=memory), metrics
 
-            extra, extra_memory = descend(
-                jax.grad(auxiliary_loss)(state.auxiliary), state.auxiliary_memory, state.auxiliary
-            )
-            state = state._replace(auxiliary=extra, auxiliary_memory=extra_memory)
+    def beside_step(state: MaxEntState, observations: Array, executed: Executed) -> MaxEntState:
+        """One step of the network that imitates the policy, at the states whose particles are at hand."""
+        if not auxiliary:
+            return state
 
-        log_alpha, alpha_memory = state.log_alpha, state.alpha_memory
-        if config.learn_alpha:
-            # d/d log α of −log α · E[log π + target] : entropy above its target lowers α.
-            gradient = actor_metrics["entropy"] - target_entropy
-            log_alpha, alpha_memory = descend(gradient, alpha_memory, log_alpha, alpha_optimiser)
-        state = state._replace(
-            actor=actor_params,
-            actor_memory=actor_memory,
-            log_alpha=log_alpha,
-            alpha_memory=alpha_memory,
-            update_step=state.update_step + 1,
-        )
-        return state, {**metrics, **actor_metrics, "alpha": jnp.exp(log_alpha)}
+        def loss(params: Params) -> Array:
+            return jnp.mean(jax.vmap(auxiliary.loss, (None, 0, 0, 0))(params, observations, *executed))
+
+        extra, memory = descend(jax.grad(loss)(state.auxiliary), state.auxiliary_memory, state.auxiliary)
+        return state._replace(auxiliary=extra, auxiliary_memory=memory)
+
+    def alpha_step(state: MaxEntState, entropy: Array) -> MaxEntState:
+        """d/d log α of −log α · E[log π + target]: entropy above its target lowers α."""
+        if not config.learn_alpha:
+            return state
+        log_alpha, memory = descend(entropy - target_entropy, state.alpha_memory, state.log_alpha, alpha_optimiser)
+        return state._replace(log_alpha=log_alpha, alpha_memory=memory)
+
+    def update(key: Key, state: MaxEntState, batch: Transition) -> tuple[MaxEntState, Metrics]:
+        key_target, key_actor, _ = jax.random.split(key, 3)  # three, as ever: runs stay the same to the bit
+        state, metrics, executed = critic_step(key_target, state, batch)
+        state, learned = policy_step(key_actor, state, batch)
+        metrics |= learned
+        state = beside_step(state, batch.next_observation, executed)
+        state = alpha_step(state, metrics["entropy"])
+        state = state._replace(update_step=state.update_step + 1)
+        return state, {**metrics, "alpha": jnp.exp(state.log_alpha)}
+
+    rules = ("sample", "softmax", "argmax", "mean") + (("amortized",) if auxiliary else ())
+    if policy.explore_alpha:
+        rules = ("explore", *rules)
 
     def act(key: Key, state: MaxEntState, observation: Array, rule: str) -> Array:
+        check_name("select", rule, rules)
         if rule == "mean":
-            return actor.mean(state.actor, observation)
+            return policy.mean(state.actor, observation)
         if rule == "amortized" and auxiliary:
             return auxiliary.act(key, state.auxiliary, observation)
         key_sample, key_select = jax.random.split(key)
-        alpha, critic = jnp.exp(state.log_alpha), critics.plain(state.critic)
-        drawn = draw(key_sample, state.actor, critics.climbed(state.critic), observation, alpha)
-        if rule in ("softmax", "argmax") and drawn.log_prob.shape[0] == 1:
+        alpha, climbed = jnp.exp(state.log_alpha), critics.climbed(state.critic)
+        drawn = draw(key_sample, state.actor, climbed, observation, alpha)
+        if rule in ("sample", "explore"):
+            if not policy.weighted:
+                return drawn.action[0]  # the particles are exchangeable: any one has the law whose density is log_prob
+            heat = alpha + policy.explore_alpha if rule == "explore" else alpha
+            values = values_of(critics.steady(state.critic, state.target), observation, drawn.action)
+            return drawn.action[jax.random.categorical(key_select, values / heat - drawn.log_prob)]
+        if drawn.log_prob.shape[0] == 1:
             drawn = cloud(key_sample, state, observation, CANDIDATES)
-        values = jax.vmap(min_value(critic, observation, config.activations))(drawn.action)
-        if rule == "softmax":
-            return drawn.action[jax.random.categorical(key_select, values / alpha)]
+        values = values_of(critics.plain(state.critic), observation, drawn.action)
         if rule == "argmax":
             return drawn.action[jnp.argmax(values)]
-        if not actor.resample:
-            return drawn.action[0]  # the particles are exchangeable: any one has the law whose density is log_prob
-        key_mode, key_near, key_place = jax.random.split(key_select, 3)
-        hot = actor.modes.temperature(alpha, rule == "explore") if actor.modes else alpha
-        chosen = drawn.action[jax.random.categorical(key_mode, values / hot - drawn.log_prob)]
-        if not actor.modes:
-            return chosen
-        near = actor.modes.near(key_near, state.actor, observation, chosen, alpha)
-        values = jax.vmap(min_value(critic, observation, config.activations))(near.action)
-        place = near.action[jax.random.categorical(key_place, values / alpha - near.log_prob)]
-        return jnp.where(alpha < hot, place, chosen)
+        return drawn.action[jax.random.categorical(key_select, values / alpha)]  # softmax
 
     def value(state: MaxEntState, observation: Array, action: Array) -> Array:
         return min_value(critics.plain(state.critic), observation, config.activations)(action)
@@ -266,4 +280,4 @@ def make_maxent(
         action = drawn.action.reshape(-1, spec.action_size)
         return ActionSample(action[:num], drawn.log_prob.reshape(-1)[:num], jax.tree.map(jnp.mean, drawn.metrics))
 
-    return Algorithm(init, act, update, "replay", select_rules, cloud, value)
+    return Algorithm(init, act, update, "replay", rules, cloud, value)

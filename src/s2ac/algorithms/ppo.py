@@ -21,11 +21,13 @@ import optax
 from s2ac.algorithms.base import Algorithm, NetworkConfig
 from s2ac.algorithms.critics import td_target
 from s2ac.algorithms.sac import box_of
-from s2ac.checks import InvalidArgument
+from s2ac.checks import InvalidArgument, check_name
 from s2ac.distributions import Box, Gaussian
 from s2ac.networks import ACTIVATIONS, init_mlp, mlp
 from s2ac.ranges import Count, Flag, NotNegative, Positive, Share, Sizes, between, one_of
 from s2ac.types import Array, EnvSpec, Key, Metrics, Params, Transition
+
+RULES = ("sample", "mean")
 
 
 @dataclass(frozen=True)
@@ -233,7 +235,8 @@ def make_ppo(spec: EnvSpec, config: PpoConfig) -> Algorithm:
         return state._replace(scale=scale), jax.tree.map(jnp.mean, metrics)
 
     def act(key: Key, state: PpoState, observation: Array, rule: str) -> Array:
+        check_name("select", rule, RULES)
         law = law_of(state.params, normal(state, observation))
         return law.mean if rule == "mean" else law.sample(key, 1)[0]
 
-    return Algorithm(init, act, update, "rollout", ("sample", "mean"))
+    return Algorithm(init, act, update, "rollout", RULES)

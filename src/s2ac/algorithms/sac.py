@@ -1,16 +1,15 @@
 """SAC: a squashed Gaussian whose parameters a network gives (Haarnoja et al. 2018)."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 
-from s2ac.algorithms.base import ActionSample, Actor, Algorithm
+from s2ac.algorithms.base import ActionSample, Algorithm, Energy, Policy
 from s2ac.algorithms.maxent import MaxEntConfig, make_maxent
 from s2ac.checks import InvalidArgument, is_known
-from s2ac.distributions import Box, Gaussian
+from s2ac.distributions import Box, Gaussian, std_between
 from s2ac.networks import init_mlp, mlp
 from s2ac.ranges import Positive
 from s2ac.types import Array, EnvSpec, Key, Params
@@ -45,15 +44,14 @@ def init_gaussian(key: Key, spec: EnvSpec, config: Any) -> Params:
 def gaussian_of(params: Params, observation: Array, config: Any) -> Gaussian:
     """The start distribution before tanh; log std runs smoothly between its bounds."""
     mean, raw = jnp.split(mlp(params, observation, config.activation), 2)
-    low, high = jnp.log(config.min_std), jnp.log(config.max_std)
-    return Gaussian(mean, jnp.exp(low + 0.5 * (high - low) * (jnp.tanh(raw) + 1)))
+    return Gaussian(mean, std_between(raw, config.min_std, config.max_std))
 
 
-def make_gaussian_actor(spec: EnvSpec, config: SacConfig) -> Actor:
+def make_gaussian_policy(spec: EnvSpec, config: SacConfig) -> Policy:
     """One action per observation: a = squash(mean + std · noise), log π = log N − log|det squash|."""
     box = box_of(spec)
 
-    def sample(key: Key, params: Params, observation: Array, q: Callable[[Array], Array], alpha: Array) -> ActionSample:
+    def draw(key: Key, params: Params, observation: Array, energy: Energy, alpha: Array) -> ActionSample:
         law = gaussian_of(params, observation, config)
         key_start, _ = jax.random.split(key)
         pre_tanh = law.sample(key_start, 1)
@@ -69,9 +67,9 @@ def make_gaussian_actor(spec: EnvSpec, config: SacConfig) -> Actor:
     def mean(params: Params, observation: Array) -> Array:
         return box.squash(gaussian_of(params, observation, config).mean)
 
-    return Actor(lambda key: init_gaussian(key, spec, config), sample, mean)
+    return Policy(lambda key: init_gaussian(key, spec, config), draw, mean)
 
 
 def make_sac(spec: EnvSpec, config: SacConfig) -> Algorithm:
     """SAC."""
-    return make_maxent(spec, config, make_gaussian_actor(spec, config))
+    return make_maxent(spec, config, make_gaussian_policy(spec, config))

@@ -4,14 +4,13 @@ u⁰ ~ N(μ_θ(s), σ_θ(s)²), u^{k+1} = f_k(u^k), log q(u^K) = log N(u⁰) −
 observation. With `num_flows = 0` this is SAC, bit for bit; every flow starts near the identity.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated
 
 import jax
 import jax.numpy as jnp
 
-from s2ac.algorithms.base import ActionSample, Actor, Algorithm
+from s2ac.algorithms.base import ActionSample, Algorithm, Energy, Policy
 from s2ac.algorithms.maxent import make_maxent
 from s2ac.algorithms.sac import SacConfig, box_of, gaussian_of, init_gaussian
 from s2ac.flows import FLOWS, Flowed, init_flows
@@ -31,7 +30,7 @@ class SacNfConfig(SacConfig):
     """K, flows in a row; 0 is SAC."""
 
 
-def make_flow_actor(spec: EnvSpec, config: SacNfConfig) -> Actor:
+def make_flow_policy(spec: EnvSpec, config: SacNfConfig) -> Policy:
     """One action per observation, through the flow."""
     box = box_of(spec)
 
@@ -42,7 +41,7 @@ def make_flow_actor(spec: EnvSpec, config: SacNfConfig) -> Actor:
     def law_of(params: Params, observation: Array) -> Flowed:
         return Flowed(gaussian_of(params[0], observation, config), config.flow, params[1])
 
-    def sample(key: Key, params: Params, observation: Array, q: Callable[[Array], Array], alpha: Array) -> ActionSample:
+    def draw(key: Key, params: Params, observation: Array, energy: Energy, alpha: Array) -> ActionSample:
         law = law_of(params, observation)
         key_start, _ = jax.random.split(key)
         pre_tanh, log_start, log_det = law.draw(key_start, 1)
@@ -59,9 +58,9 @@ def make_flow_actor(spec: EnvSpec, config: SacNfConfig) -> Actor:
     def mean(params: Params, observation: Array) -> Array:
         return box.squash(law_of(params, observation).middle)
 
-    return Actor(init, sample, mean)
+    return Policy(init, draw, mean)
 
 
 def make_sac_nf(spec: EnvSpec, config: SacNfConfig) -> Algorithm:
     """SAC-NF."""
-    return make_maxent(spec, config, make_flow_actor(spec, config))
+    return make_maxent(spec, config, make_flow_policy(spec, config))

@@ -4,7 +4,7 @@ r"""SQL, soft Q-learning: a soft value by importance sampling, and an amortised 
     y    = r + γ (1 − terminated) V(s')
 
 ρ is uniform, so −log ρ = Σ log(high − low). (The released code draws from the policy and weighs as if it were uniform.)
-The actor f_ψ(s, z) follows the Stein direction on Q/α; it is S²AC's amortised network, and has no known density.
+The actor f_ψ(s, z) follows the Stein direction on Q/α (`amortized.py`), and has no known density.
 """
 
 from dataclasses import dataclass
@@ -14,13 +14,16 @@ import jax
 import jax.numpy as jnp
 import optax
 
+from s2ac.algorithms.amortized import make_network, policy_target, stein_loss
 from s2ac.algorithms.base import ActionSample, Algorithm, OffPolicyConfig
 from s2ac.algorithms.critics import critic_loss, init_critics, min_value, td_target
-from s2ac.algorithms.s2ac import S2acConfig, make_amortized
 from s2ac.algorithms.sac import box_of
+from s2ac.checks import check_name
 from s2ac.networks import Critic, soft_update
 from s2ac.ranges import Count, Positive
 from s2ac.types import Array, EnvSpec, Key, Metrics, Params, Transition
+
+RULES = ("sample", "softmax", "argmax")
 
 
 @dataclass(frozen=True)
@@ -62,14 +65,13 @@ def make_sql(spec: EnvSpec, config: SqlConfig) -> Algorithm:
     """Soft Q-learning."""
     box = box_of(spec)
     optimiser = optax.adam(config.learning_rate)
-    like = S2acConfig(hidden=config.hidden, activation=config.activation, num_particles=config.num_particles)
-    sampler = make_amortized(spec, like)
+    network = make_network(spec, config.hidden, config.activation)
     alpha = jnp.asarray(config.alpha, jnp.float32)
 
     def init(key: Key) -> SqlState:
         key_critic, key_actor = jax.random.split(key)
         critic = init_critics(key_critic, config.num_critics, spec, config)
-        actor = sampler.init(key_actor)
+        actor = network.init(key_actor)
         memories = optimiser.init(critic), optimiser.init(actor)
         return SqlState(critic, jax.tree.map(jnp.copy, critic), actor, *memories, jnp.zeros((), jnp.int32))
 
@@ -89,7 +91,10 @@ def make_sql(spec: EnvSpec, config: SqlConfig) -> Algorithm:
 
         def actor_loss(params: Params) -> Array:
             def one(k: Key, observation: Array) -> Array:
-                return sampler.loss(params, k, observation, min_value(critic, observation, config.activations), alpha)
+                key_noise, key_step = jax.random.split(k)
+                points = network.draw(key_noise, params, observation, config.num_particles)
+                energy = min_value(critic, observation, config.activations)
+                return stein_loss(key_step, points, policy_target(box, energy, alpha))
 
             return jnp.mean(jax.vmap(one)(jax.random.split(key_actor, num), batch.observation))
 
@@ -99,12 +104,16 @@ def make_sql(spec: EnvSpec, config: SqlConfig) -> Algorithm:
         state = SqlState(critic, target_critic, actor, critic_memory, actor_memory, state.update_step + 1)
         return state, {**metrics, "soft_value": jnp.mean(values)}
 
+    def drawn(key: Key, state: SqlState, observation: Array) -> Array:
+        return box.squash(network.draw(key, state.actor, observation, 1)[0])
+
     def act(key: Key, state: SqlState, observation: Array, rule: str) -> Array:
+        check_name("select", rule, RULES)
         if rule == "sample":
-            return sampler.act(key, state.actor, observation)
+            return drawn(key, state, observation)
         key_sample, key_select = jax.random.split(key)
         keys = jax.random.split(key_sample, config.num_particles)
-        actions = jax.vmap(lambda k: sampler.act(k, state.actor, observation))(keys)
+        actions = jax.vmap(lambda k: drawn(k, state, observation))(keys)
         values = jax.vmap(min_value(state.critic, observation, config.activations))(actions)
         if rule == "softmax":
             return actions[jax.random.categorical(key_select, values / alpha)]
@@ -114,7 +123,7 @@ def make_sql(spec: EnvSpec, config: SqlConfig) -> Algorithm:
         return min_value(state.critic, observation, config.activations)(action)
 
     def cloud(key: Key, state: SqlState, observation: Array, num: int) -> ActionSample:
-        action = jax.vmap(lambda k: sampler.act(k, state.actor, observation))(jax.random.split(key, num))
+        action = jax.vmap(lambda k: drawn(k, state, observation))(jax.random.split(key, num))
         return ActionSample(action, jnp.full(num, jnp.nan), {})  # its density is not known
 
-    return Algorithm(init, act, update, "replay", ("sample", "softmax", "argmax"), cloud, value)
+    return Algorithm(init, act, update, "replay", RULES, cloud, value)

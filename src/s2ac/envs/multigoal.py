@@ -89,7 +89,10 @@ def goal_distances(config: MultigoalConfig, position: Array) -> Array:
 
 
 def crosses(config: MultigoalConfig, start: Array, end: Array) -> Array:
-    """Whether the move from `start` to `end` crosses the wall: each segment's ends lie on both sides of the other."""
+    """Whether the move from `start` to `end` crosses the wall: each segment's ends lie on both sides of the other.
+
+    A move that ends on the wall is stopped too: from there the next one would lead through.
+    """
     if config.wall is None:
         return jnp.zeros((), bool)
     first, second = jnp.asarray(config.wall)
@@ -98,7 +101,7 @@ def crosses(config: MultigoalConfig, start: Array, end: Array) -> Array:
         along, to = tip - origin, point - origin
         return along[0] * to[1] - along[1] * to[0]
 
-    apart = side(first, second, start) * side(first, second, end) < 0
+    apart = side(first, second, start) * side(first, second, end) <= 0
     return apart & (side(start, end, first) * side(start, end, second) < 0)
 
 

@@ -60,7 +60,7 @@ def collect_clouds(directory: Path, about: dict[str, Any]) -> dict[str, Any]:
     return {
         "seed": seed,
         "step": step,
-        "rule": algorithm.rules[0],
+        "rule": EXECUTED,
         "low": list(spec.action_low),
         "high": list(spec.action_high),
         "set": int(getattr(config, "num_particles", 1)) if about["algo"].startswith("s2ac") else 1,
@@ -99,6 +99,10 @@ def load_state(directory: Path, algorithm: Algorithm, seeds: int) -> tuple[int, 
     raise DamagedCheckpoint("; ".join(reasons) or "the run has no checkpoint yet")
 
 
+EXECUTED = "sample"
+"""The selection rule of the episodes: the policy itself, of every algorithm."""
+
+
 class Visit(NamedTuple):
     """One step of the episodes: where they are, which still go on, and what the policy would do there."""
 
@@ -115,14 +119,14 @@ Step = Callable[[int, np.ndarray], tuple[np.ndarray, np.ndarray]]
 
 
 def play(look: Look, stepper: tuple[np.ndarray, Step, int]) -> list[Visit]:
-    """Episodes of the policy; at every step its first sample is executed, and all are kept."""
+    """Episodes of the policy: at every step what it executes, and what it samples, is kept."""
     observation, step, most = stepper
     alive = np.ones(len(observation), bool)
     visits = []
     for time in range(most):
         drawn = look(time, observation)
         visits.append(Visit(observation, alive, drawn))
-        observation, ended = step(time, drawn["particles"][:, 0])
+        observation, ended = step(time, drawn["executed"])
         alive = alive & ~ended
         if not alive.any():
             break
@@ -174,13 +178,14 @@ def make_look(state: Any, algorithm: Algorithm, spec: EnvSpec, seed: int) -> Loo
         if algorithm.cloud:
             return algorithm.cloud(key, state, observation, NUM_PARTICLES)
         keys = jax.random.split(key, NUM_PARTICLES)
-        action = jax.vmap(lambda one: algorithm.act(one, state, observation, algorithm.rules[0]))(keys)
+        action = jax.vmap(lambda one: algorithm.act(one, state, observation, EXECUTED))(keys)
         return ActionSample(action, jnp.full(NUM_PARTICLES, jnp.nan), {})
 
     def look(key: Key, state: Any, observation: Array) -> dict[str, Array]:
         drawn = sample(key, state, observation)
         action = jnp.clip(drawn.action, low[None], high[None])
-        out = {"particles": action, "log_prob": drawn.log_prob}
+        executed = algorithm.act(key, state, observation, EXECUTED)
+        out = {"particles": action, "log_prob": drawn.log_prob, "executed": jnp.clip(executed, low, high)}
         if value := algorithm.value:
             q = jax.vmap(lambda one: value(state, observation, one))
             out |= {"q": q(action)} | ({} if grid is None else {"grid": q(grid)})

@@ -199,14 +199,13 @@ def difference(mine: list[float], first: list[float]) -> dict[str, float | None]
 
 def references(algorithm: dict[str, Any]) -> dict[str, list[Any]]:
     """Settings to draw as lines across a metric's curve: value and label."""
-    wanted = {"step_size": "step_size", "jacobian_norm": "max_jacobian_norm", "std": "min_std"}
+    wanted = {"jacobian_norm": "max_jacobian_norm", "std": "min_std"}
     if algorithm.get("learn_alpha") is True and algorithm.get("target_entropy") is not None:
         wanted["entropy"] = "target_entropy"
     return {
         metric: [algorithm[field], field]
         for metric, field in wanted.items()
         if isinstance(algorithm.get(field), int | float)
-        and not (metric == "step_size" and algorithm.get("scale_step_by_alpha"))
     }
 
 

@@ -77,16 +77,45 @@ def guards(reader: Reader) -> Verdict | None:
     if share is None or share < 0.5:
         return None
     used, asked = _late(reader, "step_size"), _setting(reader, "step_size")
-    if asked and reader.about["algorithm"].get("scale_step_by_alpha") is True:
+    if asked and reader.about["algorithm"].get(
+        "scale_step_by_alpha", reader.about.get("version", 1) > 1
+    ):  # as earlier versions said
         asked *= _late(reader, "alpha") or 1.0
     left = used / asked if used is not None and asked else None
     active = f"the bound is active in {percent(share)} of steps"
-    remedy = "Lower step_size, raise alpha, or raise max_jacobian_norm and use density log-det."
+    left_text = "" if left is None else f"On average {percent(left)} of step_size is left. "
+    if _has_references(reader):
+        text = "The particles move as far as an invertible map lets them; more steps (num_steps) move them farther."
+        return Verdict("note", f"steps are bounded: {active}", left_text + text)
+    remedy = "Lower step_size, raise alpha, or use references (form tracer): they keep moving when the bound is active."
     if left is not None and left >= 0.25:
-        text = f"On average {percent(left)} of step_size is left. {remedy}"
-        return Verdict("warn" if left < 0.8 else "note", f"particles are held back: {active}", text)
-    left_text = "" if left is None else f"Only {percent(left)} of step_size is left. "
+        return Verdict("warn" if left < 0.8 else "note", f"particles are held back: {active}", left_text + remedy)
     return Verdict("bad", f"particles are frozen: {active}", left_text + remedy)
+
+
+def _has_references(reader: Reader) -> bool:
+    return str(reader.about["algorithm"].get("form", "")).startswith("tracer")
+
+
+def weights(reader: Reader) -> Verdict | None:
+    """Weighted particles of which one has nearly all the weight: the others are for nothing."""
+    size = _late(reader, "effective_sample_size")
+    if size is None or size > 1.2:
+        return None
+    return Verdict(
+        "warn",
+        f"the weights leave {size:.2f} particles of {_setting(reader, 'num_particles') or 0:.0f}",
+        "The particles are not where exp(Q/α) is: raise num_steps or num_particles, or raise alpha; or use --no-weighted.",
+    )
+
+
+def folds(reader: Reader) -> Verdict | None:
+    """Steps that are not invertible: there the density counts one path of several."""
+    share = _late(reader, "folded")
+    if not share:
+        return None
+    text = "A map that folds has no density by the change of variables. Lower step_size or max_jacobian_norm, or use form tracer."
+    return Verdict("warn", f"{100 * share:.2g} % of the sampler's steps fold the particles' law", text)
 
 
 def jacobian(reader: Reader) -> Verdict | None:
@@ -94,10 +123,9 @@ def jacobian(reader: Reader) -> Verdict | None:
     norm = _late(reader, "jacobian_norm")
     if norm is None or norm <= 1.0:
         return None
-    rule = reader.about["algorithm"].get("density")
     text = "At 1 and above a step can fold the particles' law, and the reported entropy is not to be trusted."
     return Verdict(
-        "bad" if rule == "trace" else "warn",
+        "warn" if _has_references(reader) else "bad",
         f"‖εJ‖ is {norm:.2g}: the sampler's steps are too long for its density",
         f"{text} Set max_jacobian_norm below 1, or lower step_size.",
     )
@@ -126,19 +154,24 @@ def temperature(reader: Reader) -> Verdict | None:
 def spread(reader: Reader) -> Verdict | None:
     """Particles in one point, or a start distribution at its smallest width."""
     particles, start, smallest = _late(reader, "particle_std"), _late(reader, "std"), _setting(reader, "min_std")
-    if particles is not None and particles < 0.02:
+    if particles is not None and particles < 0.02 and _setting(reader, "num_particles") != 1:
         return Verdict(
             "bad",
             f"particles have collapsed: their standard deviation is {particles:.2g}",
             "All particles give the same action before the squash: raise alpha or min_std.",
         )
-    if start is not None and smallest and reader.about["algorithm"].get("start") != "fixed" and start < 1.05 * smallest:
+    if start is not None and smallest and not _fixed_start(reader) and start < 1.05 * smallest:
         return Verdict(
             "warn",
             f"the start distribution is as narrow as it may be: std {start:.2g} at min_std {smallest:.2g}",
             "The actor wants to be narrower than min_std: the temperature may be too low for this reward's scale.",
         )
     return None
+
+
+def _fixed_start(reader: Reader) -> bool:
+    algorithm = reader.about["algorithm"]
+    return algorithm["start"] == "fixed" if "start" in algorithm else algorithm.get("start_std") is not None
 
 
 def sampler(reader: Reader) -> Verdict | None:
@@ -205,6 +238,8 @@ LOOKS: list[Callable[[Reader], Verdict | None]] = [
     sampler,
     critic,
     guide,
+    weights,
+    folds,
     progress,
 ]
 

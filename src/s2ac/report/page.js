@@ -12,6 +12,8 @@ const METRICS = {
   guarded: ["Guarded steps", "% of steps", "Share of sampler steps that a guard shortened."],
   bandwidth: ["Kernel bandwidth σ", "before tanh", "Reach of the repulsion between particles."],
   particle_std: ["Spread of the particles", "std before tanh", "Within one state, after the sampler."],
+  effective_sample_size: ["Effective sample size", "particles", "Effective number of weighted particles; near 1 the others are for nothing."],
+  folded: ["Folding steps", "share", "Particle steps that are not invertible; should be 0."],
   std: ["Spread of the start", "std before tanh", "Of the Gaussian that the particles start from."],
   critic_loss: ["Critic loss", "squared return", "Mean squared error against the target."],
   guide_loss: ["Guide's loss", "squared return", "Of the critic that the sampler climbs, against the same target."],
@@ -23,7 +25,7 @@ const METRICS = {
   episodes: ["Episodes", "per record", "That ended in the interval."],
 };
 const SPLIT = [["entropy", "total"], ["entropy_start", "start"], ["entropy_sampler", "sampler"], ["entropy_squash", "squash"], ["entropy_flow", "flow"]];
-const INSIDE = ["alpha", "step_size", "jacobian_norm", "guarded", "particle_std", "std", "bandwidth"];
+const INSIDE = ["alpha", "step_size", "jacobian_norm", "guarded", "effective_sample_size", "particle_std", "std", "bandwidth", "folded"];
 const CRITIC = ["critic_loss", "guide_loss", "td_error", "q_mean"];
 const VIRIDIS = [[68, 1, 84], [71, 44, 122], [59, 81, 139], [44, 113, 142], [33, 144, 141], [39, 173, 129], [92, 200, 99], [170, 220, 50], [253, 231, 37]];
 

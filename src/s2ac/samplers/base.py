@@ -31,6 +31,7 @@ class SamplerInfo(NamedTuple):
     step_size: Array  # the step size used, after any bound
     jacobian_norm: Array  # largest ‖step size · Jacobian‖ over the particles; the sampler's docstring says which norm
     guarded: Array  # 1 where a named guard changed the step, else 0: its mean is the share of guarded steps
+    folded: Array  # share of particles at which det(I + step size · Jacobian) is not above 0: there the map is not invertible; 0 where it is not formed
     nonfinite: Array  # share of particles that are no longer finite
     acceptance: Array  # share of accepted proposals; 1 for samplers without a Metropolis test
     bandwidth: Array  # the kernel's standard deviation; nan for samplers without a kernel
@@ -92,9 +93,20 @@ def frobenius(matrix: Array) -> Array:
     return jnp.sqrt(jnp.sum(matrix**2, axis=(-2, -1)))
 
 
-def log_abs_det(matrix: Array) -> Array:
-    """log |det| of a stack of small matrices `[N, D, D]`."""
-    return jnp.linalg.slogdet(matrix)[1]
+def sign_and_log_det(matrix: Array, near_identity: bool = False) -> tuple[Array, Array]:
+    """Sign and log |det| of a stack of small matrices `[N, D, D]`.
+
+    `near_identity` says that each is I + E with ‖E‖₂ < 1. Its symmetric part is then positive definite, so Gaussian elimination needs no
+    pivots: D fused steps over the whole stack instead of a library call per matrix.
+    """
+    if not near_identity:
+        return jnp.linalg.slogdet(matrix)
+    sign, total = jnp.ones(matrix.shape[0], matrix.dtype), jnp.zeros(matrix.shape[0], matrix.dtype)
+    for _ in range(matrix.shape[-1]):
+        pivot, row, column = matrix[:, 0, 0], matrix[:, 0, 1:], matrix[:, 1:, 0]
+        sign, total = sign * jnp.sign(pivot), total + jnp.log(jnp.abs(pivot))
+        matrix = matrix[:, 1:, 1:] - column[:, :, None] * (row / pivot[:, None])[:, None, :]
+    return sign, total
 
 
 def nonfinite_share(particles: Array) -> Array:
@@ -169,13 +181,21 @@ def check_rules(density: str, hessian: str, has_hessian: bool) -> None:
         raise InvalidArgument(f"hessian = {hessian!r}: density 'log-det' needs hessian 'exact' here")
 
 
-def plain_info(step_size: Any, jacobian_norm: Array, moved: Array, acceptance: Any = 1.0) -> SamplerInfo:
+def folded_share(sign: Array) -> Array:
+    """Share of the particles whose map has a determinant that is not above 0."""
+    return jnp.mean(sign <= 0, dtype=sign.dtype)
+
+
+def plain_info(
+    step_size: Any, jacobian_norm: Array, moved: Array, acceptance: Any = 1.0, folded: Any = 0.0
+) -> SamplerInfo:
     """The info of a sampler without kernel and guards."""
     dtype = moved.dtype
     info = SamplerInfo(
         step_size=jnp.asarray(step_size, dtype),
         jacobian_norm=jnp.asarray(jacobian_norm, dtype),
         guarded=jnp.zeros((), dtype),
+        folded=jnp.asarray(folded, dtype),
         nonfinite=nonfinite_share(moved),
         acceptance=jnp.asarray(acceptance, dtype),
         bandwidth=jnp.full((), jnp.nan, dtype),

@@ -23,9 +23,10 @@ from s2ac.samplers.base import (
     Sampler,
     SamplerInfo,
     check_rules,
-    log_abs_det,
+    folded_share,
     plain_info,
     score_and_curvature,
+    sign_and_log_det,
 )
 from s2ac.types import Key, LogTarget
 
@@ -52,13 +53,11 @@ def _make_langevin(step_size: Any, density: str, hessian: str, noisy: bool) -> S
         if noisy:
             noise = jax.random.normal(key_noise, particles.shape, particles.dtype)
             moved = moved + jnp.sqrt(2 * jnp.asarray(step_size, particles.dtype)) * noise
-        if density == "trace":
-            log_volume = step_size * curvature.trace
-        else:
+        sign, log_volume = jnp.ones_like(curvature.trace), step_size * curvature.trace
+        if curvature.matrix is not None and density == "log-det":
             identity = jnp.eye(particles.shape[1], dtype=particles.dtype)[None]
-            log_volume = log_abs_det(identity + step_size * curvature.matrix)
-        return ParticleState(moved, state.log_density - log_volume), plain_info(
-            step_size, step_size * jnp.max(curvature.norm), moved
-        )
+            sign, log_volume = sign_and_log_det(identity + step_size * curvature.matrix)
+        info = plain_info(step_size, step_size * jnp.max(curvature.norm), moved, folded=folded_share(sign))
+        return ParticleState(moved, state.log_density - log_volume), info
 
     return Sampler(ParticleState, step)

@@ -23,7 +23,7 @@ class RunConfig:
     steps: Annotated[float, between(1, math.inf, open_high=True)] = 100_000
     """Environment steps of each seed."""
 
-    num_envs: Count = 4
+    num_envs: Count = 1
     """Environments per seed."""
 
     horizon: Count = 1
@@ -41,7 +41,7 @@ class RunConfig:
     warmup_steps: CountOrZero = 1_000
     """Environment steps of uniform actions before the first update."""
 
-    log_every: Count = 2_000
+    log_every: Count = 1_000
     """Environment steps between two records; also the length of a compiled chunk."""
 
     evaluate_every: Count = 10_000

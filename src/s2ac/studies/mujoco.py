@@ -19,7 +19,7 @@ from s2ac.algorithms import ALGORITHMS
 from s2ac.checks import Diverged, InvalidArgument
 from s2ac.settings import Settings, names_of, resolve
 from s2ac.studies.base import Record
-from s2ac.training.about import read_about, with_defaults
+from s2ac.training.about import VERSION, read_about, with_defaults
 from s2ac.training.records import read_records
 from s2ac.training.trainer import resume_run, start, train
 
@@ -154,6 +154,7 @@ class Job(NamedTuple):
     def config(self) -> dict[str, Any]:
         """Every number, as JSON gives it back."""
         whole = {
+            "version": VERSION,
             "algorithm": dataclasses.asdict(self.settings.algorithm),
             "run": dataclasses.asdict(self.settings.run),
         }
@@ -198,7 +199,9 @@ def go_on(directory: Path, job: Job) -> tuple[bool, int]:
     """Train a job's run, from its checkpoint if there is one; whether it is done, and how far it is."""
     if (directory / "run.json").exists():
         about = read_about(directory)
-        given = with_defaults(about.get("algo", ""), {k: about.get(k, {}) for k in ("algorithm", "run")})
+        given = with_defaults(
+            about.get("algo", ""), {k: about[k] for k in ("version", "algorithm", "run") if k in about}
+        )
         if given != job.config() or about.get("env") != job.env:
             raise InvalidArgument(f"{directory} holds a run with other settings: take another --out")
         run, complaints = resume_run(directory)

@@ -26,7 +26,7 @@ def parse_train(arguments: list[str]) -> Callable[[], None]:
     if (resume := line.words["resume"]) is not None and not asked:
         return _resume_of(resume, line.env, line.rest)
     if line.env is None and not asked:
-        raise InvalidArgument("train what? For instance: s2ac train multigoal --algo s2ac-phi --preset demo")
+        raise InvalidArgument("train what? For instance: s2ac train multigoal --preset demo")
     default = resolve(line.env or "", algo, line.words["preset"] or "")
 
     @dataclass(frozen=True)

@@ -36,6 +36,15 @@ ENVS: dict[str, Callable[[], JaxEnv]] = {
 }
 
 
+def check_has_effect(config: RunConfig, env: str) -> None:
+    """Refuse settings of Gymnasium environments on one that is written in JAX."""
+    for name in ("max_value", "workers", "worker_timeout", "overlap"):
+        if getattr(config, name) != getattr(RunConfig(), name):
+            raise InvalidArgument(
+                f"{name} = {getattr(config, name)}: has no effect on {env}, which is written in JAX; leave it out"
+            )
+
+
 class Run:
     """A run in a directory: its parts, its state, and how far it is."""
 
@@ -74,6 +83,7 @@ class Run:
                 f"env = {env_name!r} is an environment of your own: s2ac.load({str(directory)!r}, env=...) with it"
             )
         if make_env is None and env_name in ENVS:
+            check_has_effect(config, env_name)
             self.loop = DeviceLoop(ENVS[env_name](), make, seeds, loop)
         else:
             self.loop = HostLoop(make_env or maker(env_name, tuple(ENVS)), env_name, make, seeds, loop)

@@ -25,7 +25,7 @@ from s2ac.checks import InvalidArgument, S2acError
 from s2ac.envs.gymnasium import MakeEnv
 from s2ac.settings import RunConfig, names_of
 from s2ac.training import checkpoint
-from s2ac.training.about import read_about, with_defaults
+from s2ac.training.about import check_unchanged, read_about, with_defaults
 from s2ac.training.begun import has_data, is_begun, make_empty, set_aside
 from s2ac.training.lock import lock
 from s2ac.training.records import Records
@@ -72,6 +72,7 @@ def configs_of(about: dict[str, Any], directory: Path) -> tuple[Any, RunConfig]:
     """The algorithm's config and the run's, from run.json."""
     try:
         entry = ALGORITHMS[about["algo"]]
+        check_unchanged(about["algo"], about)
         about = with_defaults(about["algo"], about)
         given = about["algorithm"]
         tupled = {name: tuple(value) if isinstance(value, list) else value for name, value in given.items()}

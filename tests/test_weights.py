@@ -1,0 +1,314 @@
+"""Weighted particles: the importance identity, the soft value and entropy that `soft_value` states, and the law that is executed."""
+
+import re
+from dataclasses import replace
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+import scipy.stats
+
+from s2ac.algorithms.critics import energy_of, min_value
+from s2ac.algorithms.maxent import effective_size, shares, soft_value
+from s2ac.algorithms.s2ac import S2acConfig, make_s2ac, make_sampler, make_stein_policy
+from s2ac.checks import InvalidArgument
+from s2ac.distributions import Gaussian
+from s2ac.networks import critic_activations, init_critic
+from s2ac.samplers import run
+from s2ac.settings import PRESETS, resolve
+from s2ac.types import EnvSpec, Transition
+
+ALPHA = jnp.float32(0.5)
+SPEC = EnvSpec(2, (-1.0,), (1.0,))
+RELU = critic_activations("relu", None)
+CONFIG = S2acConfig(hidden=(8,), num_particles=3, num_references=3, num_steps=1, min_std=0.2, start_alpha=None)
+
+
+def drawn(num, key=0, spread=2.0):
+    """Particles of N(0, spread²) with the energy of N(1, 1) at temperature ALPHA: log Z = ½ log 2π."""
+    x = spread * jax.random.normal(jax.random.key(key), (2000, num))
+    log_prob = -0.5 * (x / spread) ** 2 - jnp.log(spread) - 0.5 * jnp.log(2 * jnp.pi)
+    return ALPHA * (-0.5 * (x - 1) ** 2), log_prob
+
+
+def test_one_particle_needs_no_weights():
+    values, log_prob = drawn(1)
+    plain, weighted = (
+        jax.vmap(lambda v, p, r=r: jnp.stack(soft_value(v, p, ALPHA, r)))(values, log_prob) for r in (0, 1)
+    )
+    np.testing.assert_allclose(plain, weighted, rtol=2e-5, atol=2e-5)
+
+
+def test_more_particles_bring_the_soft_value_to_the_optimum_from_below():
+    """α log Z is the optimum's soft value and ½ log 2πe its entropy: a flipped sign of either term would exceed them."""
+    best, most = float(ALPHA) * 0.5 * np.log(2 * np.pi), 0.5 * np.log(2 * np.pi * np.e)
+    found = [
+        np.asarray(jax.vmap(lambda v, p: jnp.stack(soft_value(v, p, ALPHA, True)))(*drawn(m))) for m in (1, 4, 64, 1024)
+    ]
+    value, entropy = np.mean(found, axis=1).T
+    error = 4 * np.std(found, axis=1).T / 2000**0.5
+    assert (np.diff(value) > 0).all()
+    assert (value < best + error[0]).all()
+    assert abs(value[-1] - best) < 0.002
+    assert abs(entropy[-1] - most) < 0.01
+
+
+def test_the_executed_law_is_the_energys():
+    """S²AC without steps and 256 wide particles: what is executed fits exp(Q/α), which one particle's law does not."""
+    config = replace(CONFIG, num_particles=256, num_steps=0, min_std=1.5, max_std=3.0, alpha=0.01)
+    algorithm = make_s2ac(SPEC, replace(config, weighted=True))
+    state = jax.jit(algorithm.init)(jax.random.key(3))
+    observation = jnp.array([0.3, -0.7])
+    act = jax.jit(jax.vmap(lambda k: algorithm.act(k, state, observation, "sample")[0]))
+    actions = np.asarray(act(jax.random.split(jax.random.key(1), 4000)))
+    grid = (np.arange(2000) + 0.5) / 1000 - 1
+    energy = jax.vmap(min_value(state.critic, observation, config.activations))(jnp.asarray(grid[:, None], jnp.float32))
+    mass = np.exp(np.asarray(energy, np.float64) / config.alpha)
+    mass = (mass / mass.sum()).reshape(10, -1).sum(1)
+    counts = np.histogram(actions, np.linspace(-1, 1, 11))[0]
+    assert scipy.stats.chisquare(counts, mass * 4000).pvalue > 1e-4
+    assert mass.max() / mass.min() > 1.5  # uniform actions would fail
+
+
+def test_both_losses_are_of_the_weighted_policy():
+    """At a low temperature the best of 32 wide particles has far less entropy than they have: critic and actor see that."""
+    config = replace(CONFIG, num_particles=32, num_steps=0, min_std=1.5, max_std=3.0, alpha=1e-4, weighted=True)
+    with_actor, without = (make_s2ac(SPEC, replace(config, start_std=std)) for std in (None, 2.0))
+    batch = rows()
+    for algorithm in (with_actor, without):  # without an actor the metrics are the critic target's
+        state = jax.jit(algorithm.init)(jax.random.key(0))
+        metrics = jax.jit(algorithm.update)(jax.random.key(1), state, batch)[1]
+        whole = metrics["entropy_start"] + metrics["entropy_squash"]
+        assert metrics["entropy"] < whole - 1.5
+
+
+def test_every_mode_is_visited_by_explore_and_taken_by_its_weight_otherwise():
+    """Two modes of Q, one better by 4 α: at α it is taken 98 % of the time, when exploring at 8 α 62 %, with steps that move the particles.
+
+    The start is 4.4 times denser at the better mode, so with the density's sign flipped, or left out, this fails."""
+    alpha, width, centres = 0.05, 0.04, jnp.array([-0.3, 0.5])
+
+    def q(action):  # modes of standard deviation `width` at α
+        return alpha * jnp.max(-0.5 * ((action[0] - centres) / width) ** 2 + jnp.array([0.0, 4.0]))
+
+    grid = np.linspace(-0.999, 0.999, 4001)
+    energy = np.asarray(jax.vmap(q)(jnp.asarray(grid[:, None], jnp.float32)), np.float64)
+    config = replace(
+        CONFIG, num_particles=400, num_references=20, num_steps=8, step_size=0.02, min_std=0.4, max_std=0.4001
+    )
+    policy = make_stein_policy(SPEC, config)
+    params = policy.init(jax.random.key(0))
+
+    @jax.jit
+    def executed(key, heat):
+        key_draw, key_choose = jax.random.split(key)
+        drawn = policy.draw(key_draw, params, jnp.zeros(2), q, jnp.float32(alpha))
+        chances = shares(jax.vmap(q)(drawn.action), drawn.log_prob, heat, True)
+        return drawn.action[jax.random.categorical(key_choose, jnp.log(chances)), 0], drawn.metrics["entropy_sampler"]
+
+    for hot in (1, 8):
+        actions, gathered = jax.vmap(executed, (0, None))(
+            jax.random.split(jax.random.key(2), 4000), jnp.float32(hot * alpha)
+        )
+        actions, mass = np.asarray(actions), np.exp(energy / (hot * alpha))
+        assert gathered.mean() < -0.1  # the steps have gathered the particles
+        assert abs((actions > 0.1).mean() - mass[grid > 0.1].sum() / mass.sum()) < 0.03
+        if hot == 1:
+            assert abs(actions[actions > 0.1].std() - width) < 0.005
+
+
+def test_explore_is_the_rule_of_training_and_hotter():
+    config = replace(CONFIG, num_particles=64, weighted=True, explore_alpha=5.0, alpha=0.01, min_std=1.0, max_std=1.001)
+    algorithm = make_s2ac(SPEC, config)
+    assert algorithm.rules[0] == "explore"
+    assert "explore" not in make_s2ac(SPEC, replace(config, explore_alpha=0.0)).rules
+    state = jax.jit(algorithm.init)(jax.random.key(3))
+
+    def spread(rule):
+        act = jax.jit(jax.vmap(lambda k: algorithm.act(k, state, jnp.ones(2), rule)[0]))
+        return np.std(act(jax.random.split(jax.random.key(1), 1000)))
+
+    assert spread("explore") > 1.3 * spread("sample")
+
+
+def test_weights_are_of_the_target_network():
+    """With Q̄ = Q only by accident: here its sign is turned, and the executed action is at the other end."""
+    config = replace(CONFIG, num_particles=64, weighted=True, alpha=1e-3, min_std=1.5, max_std=1.501)
+    algorithm = make_s2ac(SPEC, config)
+    state = jax.jit(algorithm.init)(jax.random.key(3))
+    last = state.target.rest[-1]
+    turned = state._replace(
+        target=state.target._replace(rest=(*state.target.rest[:-1], last._replace(weight=-last.weight)))
+    )
+    act = jax.jit(lambda state: algorithm.act(jax.random.key(1), state, jnp.ones(2), "sample")[0])
+    assert abs(act(state) - act(turned)) > 0.5
+    grid = jnp.linspace(-0.99, 0.99, 199)[:, None]
+    for one in (state, turned):
+        best = grid[jnp.argmax(jax.vmap(min_value(one.target, jnp.ones(2), RELU))(grid)), 0]
+        assert abs(act(one) - best) < 0.4
+
+
+def test_the_effective_sample_size():
+    assert effective_size(jnp.full(8, 1 / 8)) == pytest.approx(8)
+    assert effective_size(jnp.array([1.0, 0.0, 0.0])) == pytest.approx(1)
+    assert effective_size(jnp.array([0.5, 0.5, 0.0])) == pytest.approx(2)
+
+
+def test_a_hotter_start_becomes_wider():
+    """One narrow mode of Q: the start learned at a higher temperature has the larger spread, and lies there too."""
+    q = lambda action: -20 * jnp.sum((action - 0.3) ** 2)  # noqa: E731
+
+    def learned(start_alpha):
+        policy = make_stein_policy(SPEC, replace(CONFIG, start_alpha=start_alpha, min_std=0.01))
+        optimiser = optax.adam(0.03)
+
+        @jax.jit
+        def fit(params, key):
+            def step(carry, key):
+                params, memory = carry
+                loss = lambda p: policy.loss(key, p, jnp.ones(2), q, jnp.float32(0.1))  # noqa: E731
+                updates, memory = optimiser.update(jax.grad(loss)(params), memory)
+                return (optax.apply_updates(params, updates), memory), None
+
+            return jax.lax.scan(step, (params, optimiser.init(params)), jax.random.split(key, 500))[0][0]
+
+        params = fit(policy.init(jax.random.key(0)), jax.random.key(1))
+        drawn = policy.draw(jax.random.key(2), params, jnp.ones(2), q, jnp.float32(0.1))
+        return drawn.metrics["std"], policy.mean(params, jnp.ones(2))[0]
+
+    (cold, at), (hot, also) = learned(0.0), learned(2.0)
+    assert hot > 2 * cold
+    assert abs(at - 0.3) < 0.05
+    assert abs(also - 0.3) < 0.2
+
+
+def test_a_step_is_in_units_of_alpha():
+    policy = make_stein_policy(SPEC, replace(CONFIG, step_size=1e-3))
+    params, energy = policy.init(jax.random.key(0)), lambda action: jnp.sum(action)
+    for alpha in (0.1, 2.0):
+        told = policy.draw(jax.random.key(1), params, jnp.ones(2), energy, jnp.float32(alpha)).metrics
+        assert told["step_size"] == pytest.approx(1e-3 * alpha, rel=1e-4)
+
+
+def gaussian(covariance):
+    precision = jnp.asarray(np.linalg.inv(covariance), jnp.float32)
+    return lambda x: -0.5 * x @ precision @ x, 0.5 * np.linalg.slogdet(2 * np.pi * np.asarray(covariance))[1]
+
+
+def mixture(places, std):
+    places = jnp.asarray(places, jnp.float32)
+    each = lambda x: -0.5 * jnp.sum((x[None] - places) ** 2, axis=1) / std**2  # noqa: E731
+    dimension = places.shape[1]
+    return lambda x: jax.nn.logsumexp(each(x)), np.log(len(places)) + 0.5 * dimension * np.log(2 * np.pi * std**2)
+
+
+def skewed(x):  # exp(x) is Gamma(3) in each dimension: log-gamma
+    return jnp.sum(3 * x - jnp.exp(x))
+
+
+ROOT = np.random.RandomState(0).randn(5, 5)
+ANGLES = 2 * np.pi * np.arange(8) / 8
+TARGETS = {  # log p̃, log Z, dimension, where the start is and how wide
+    "correlated Gaussian": (*gaussian(ROOT @ ROOT.T / 5 + 0.3 * np.eye(5)), 5, 0.0, 1.5),
+    "narrow Gaussian": (*gaussian(np.diag([0.09, 1.0])), 2, 0.0, 1.0),
+    "banana": (
+        lambda x: -0.5 * x[0] ** 2 - 0.5 * ((x[1] - x[0] ** 2 + 1) / 0.7) ** 2,
+        np.log(2 * np.pi * 0.7),
+        2,
+        0.0,
+        1.6,
+    ),
+    "ring of eight": (*mixture(2 * np.c_[np.cos(ANGLES), np.sin(ANGLES)], 0.4), 2, 0.0, 1.8),
+    "two modes": (*mixture([[1.2, 0.0], [-1.2, 0.0]], 0.5), 2, 0.0, 1.2),
+    "skewed": (skewed, 3 * np.log(2.0), 3, 0.8, 1.0),
+    "heavy tails": (lambda x: -3 * jnp.log1p(jnp.sum(x**2) / 5), np.log(np.pi * 5 / 2), 2, 0.0, 1.8),
+    "one dimension": (*mixture([[-1.0], [1.5]], 0.4), 1, 0.0, 1.5),
+}
+
+
+@pytest.mark.parametrize("name", TARGETS)
+def test_the_importance_identity_holds_with_the_default_settings(name):
+    """E[exp(log p̃ − log q)] = ∫p̃ for particles moved with S²AC's own settings: within 4 standard errors, which are below 2 %. No step folds."""
+    log_target, log_mass, dimension, centre, std = TARGETS[name]
+    for config in (S2acConfig(), resolve("multigoal", "s2ac").algorithm):
+        sampler, start = make_sampler(config, 1.0), Gaussian(jnp.full(dimension, centre), jnp.full(dimension, std))
+
+        def one(key, sampler=sampler, start=start, config=config):
+            points = start.sample(key, config.num_references + config.num_particles)
+            state = sampler.init(points, jax.vmap(start.log_density)(points))
+            state, info = run(sampler, key, state, log_target, config.num_steps)
+            log_weight = jax.vmap(log_target)(state.particles) - state.log_density - log_mass
+            return jnp.mean(jnp.exp(log_weight)), info, state.log_density
+
+        ratio, info, moved = jax.jit(jax.vmap(one))(jax.random.split(jax.random.key(1), 20_000))
+        error = float(jnp.std(ratio)) / len(ratio) ** 0.5
+        assert error < 0.02
+        assert abs(float(jnp.mean(ratio)) - 1) < 4 * error
+        assert not np.asarray(info.folded).any()
+        assert float(jnp.mean(-moved)) < float(start.entropy()) - 0.02  # the steps gather
+
+
+@pytest.mark.parametrize(("fields", "message"), [
+    ({"num_references": 1}, "num_references = 1: must be at least 2 for form 'tracer'"),
+    ({"num_references": 0}, "num_references = 0: must be at least 2"),
+    ({"num_particles": 0}, "num_particles = 0: must be an integer of at least 1"),
+    ({"form": "paper"}, "num_references = 3: must be 0 for form 'paper'"),
+    ({"max_jacobian_norm": None}, "max_jacobian_norm = None: must be below 1 with references"),
+    ({"max_jacobian_norm": 1.0}, "max_jacobian_norm = 1.0: must be below 1 with references"),
+    ({"form": "all", "num_references": 0, "weighted": True}, "weighted = True: needs an exact density"),
+    ({"form": "tracer-own-score", "weighted": True}, "weighted = True: needs an exact density"),
+    ({"explore_alpha": 1.0}, "explore_alpha = 1.0: must be 0 where weighted is off"),
+    ({"start_std": 0.5, "start_alpha": 0.0}, "start_alpha = 0.0: must be None where the start is fixed"),
+    ({"guide": (8,), "num_steps": 0}, "must be empty where there are no steps"),
+])  # fmt: skip
+def test_what_cannot_work_is_refused_by_name(fields, message):
+    with pytest.raises(InvalidArgument, match=re.escape(message)):
+        replace(CONFIG, **fields)
+
+
+def test_every_default_and_entry_takes_a_stein_step():
+    for env in ("Pendulum-v1", "multigoal", "multigoal-far", "Hopper-v5", "Humanoid-v5"):
+        for preset in PRESETS:
+            for algo in ("s2ac", "s2ac-phi", "s2ac-amortized"):
+                assert resolve(env, algo, preset).algorithm.num_steps >= 1
+
+
+def rows():
+    keys = jax.random.split(jax.random.key(0), 3)
+    first = jax.random.normal(keys[0], (8, 2)), jax.random.uniform(keys[1], (8, 1))
+    return Transition(*first, jnp.ones(8), jnp.zeros(8), jnp.zeros(8), jax.random.normal(keys[2], (8, 2)))
+
+
+def test_a_relu_critic_as_energy_has_its_own_value_and_gradient_and_no_curvature():
+    critic = jax.vmap(lambda k: init_critic(k, 3, 2, (16, 16)))(jax.random.split(jax.random.key(0), 2))
+    observation, points = jnp.ones(3), jax.random.uniform(jax.random.key(1), (50, 2), minval=-1)
+    energy, value = energy_of(critic, observation, RELU), min_value(critic, observation, RELU)
+    of = lambda f: jax.jit(jax.vmap(lambda x: (*jax.value_and_grad(f)(x), jax.hessian(f)(x))))(points)  # noqa: E731
+    (height, slope, curvature), (wanted, wanted_slope, none) = of(energy), of(value)
+    np.testing.assert_allclose(height, wanted, rtol=1e-6, atol=1e-7)
+    np.testing.assert_allclose(slope, wanted_slope, rtol=1e-6, atol=1e-7)
+    assert not np.asarray(curvature).any()
+    assert not np.asarray(none).any()  # which is why the above may be said
+
+
+def test_saying_that_relu_has_no_curvature_changes_no_update(monkeypatch):
+    """The actor's gradient through the whole sampler, with and without the passes that compute zeros."""
+    import s2ac.algorithms.maxent as maxent
+
+    batch = rows()
+
+    def updated():
+        algorithm = make_s2ac(SPEC, CONFIG)
+        state = jax.jit(algorithm.init)(jax.random.key(0))
+        return jax.jit(algorithm.update)(jax.random.key(1), state, batch)[0].actor
+
+    short = updated()
+    monkeypatch.setattr(
+        maxent,
+        "energy_of",
+        min_value,
+    )
+    for one, other in zip(jax.tree.leaves(short), jax.tree.leaves(updated()), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-7)

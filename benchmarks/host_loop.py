@@ -29,7 +29,7 @@ def timed(function, seconds, part, wait=None):
 
 def make_loop(options):
     from s2ac.algorithms import ALGORITHMS
-    from s2ac.envs.gymnasium import maker
+    from s2ac.envs.gymnasium.adapter import maker
     from s2ac.settings import resolve
     from s2ac.training.host import HostLoop
 

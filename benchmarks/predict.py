@@ -12,7 +12,7 @@ import jax
 import numpy as np
 
 import s2ac
-from s2ac.export import load_onnx
+from s2ac.deploy.export import load_onnx
 
 SIZES = {"Hopper": (11, 3), "Humanoid": (348, 17)}
 

@@ -20,8 +20,8 @@ import jax.numpy as jnp
 
 from s2ac import replay as buffer
 from s2ac.algorithms import ALGORITHMS
-from s2ac.envs.multigoal import make_multigoal
-from s2ac.samplers.base import UNROLL
+from s2ac.envs.multigoal.env import make_multigoal
+from s2ac.samplers.protocol import UNROLL
 from s2ac.settings import PRESETS, resolve
 from s2ac.training.device import DeviceLoop, LoopConfig
 from s2ac.types import EnvSpec, Transition

@@ -32,7 +32,7 @@ def make_policy(file, seed=0):
 
 def main(file, name, episodes=10):
     if name.startswith("s2ac/"):
-        import s2ac.envs.multigoal_gym  # noqa: F401  registers it
+        import s2ac.envs.multigoal.gymnasium  # noqa: F401  registers it
     policy, env, returns = make_policy(file), gymnasium.make(name), []
     for episode in range(episodes):
         observation, _ = env.reset(seed=episode)

@@ -25,11 +25,11 @@ from PIL import Image
 
 import s2ac
 from s2ac.algorithms.s2ac import make_stein_policy
-from s2ac.envs.multigoal import THREE_GOALS, MultigoalConfig
-from s2ac.envs.multigoal_exact import rollout, solve
-from s2ac.studies.base import figure_style
-from s2ac.studies.multigoal_figures import GOAL_COLOURS
-from s2ac.training.about import read_about
+from s2ac.envs.multigoal.env import THREE_GOALS, MultigoalConfig
+from s2ac.envs.multigoal.exact import rollout, solve
+from s2ac.runs.about import read_about
+from s2ac.studies.multigoal.figures import GOAL_COLOURS
+from s2ac.studies.study import figure_style
 from s2ac.training.trainer import configs_of, open_run
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -3,7 +3,7 @@
 import jax
 import jax.numpy as jnp
 
-from s2ac.envs.base import JaxEnv, TimeStep
+from s2ac.envs.jax_env import JaxEnv, TimeStep
 from s2ac.types import EnvSpec
 
 DISCOUNT = 0.9

@@ -11,7 +11,7 @@ import threading
 
 import numpy as np
 
-from s2ac.training.checkpoint import load_latest
+from s2ac.runs.checkpoint import load_latest
 
 TINY = ["--hidden", "8", "--batch-size", "8", "--num-envs", "2", "--warmup-steps", "20", "--log-every", "40",
         "--evaluate-every", "80", "--checkpoint-every", "40", "--episodes", "2", "--capacity", "100"]  # fmt: skip

@@ -18,12 +18,12 @@ from gymnasium import spaces
 import s2ac
 from s2ac.agent import Agent
 from s2ac.algorithms import ALGORITHMS
-from s2ac.checks import InvalidArgument, S2acError
-from s2ac.cli import main
-from s2ac.play import play
+from s2ac.cli.main import main
+from s2ac.deploy.video import play
+from s2ac.errors import InvalidArgument, S2acError
 from s2ac.resolve import environment, free_directory
-from s2ac.training.checkpoint import DamagedCheckpoint
-from s2ac.training.records import read_records
+from s2ac.runs.checkpoint import DamagedCheckpoint
+from s2ac.runs.records import read_records
 from s2ac.training.trainer import open_run
 
 TINY = {"hidden": (8,), "batch_size": 8, "num_envs": 2, "warmup_steps": 20, "log_every": 40, "evaluate_every": 80,
@@ -296,7 +296,7 @@ def test_what_is_not_an_agent_is_refused(agent, tmp_path, monkeypatch, capsys):
         agent.save(name)
     (manifest,) = Path("newer").rglob("manifest.json")
     body = json.loads(manifest.read_text())["body"]
-    from s2ac.training import checkpoint
+    from s2ac.runs import checkpoint
 
     body["format"] = 2
     manifest.write_text(json.dumps({"body": body, "sha256": checkpoint._digest(body)}))
@@ -372,7 +372,7 @@ def test_play_writes_a_video(agent, tmp_path, ending):
 def test_play_says_what_it_cannot_do(agent, tmp_path, capsys, monkeypatch):
     with pytest.raises(InvalidArgument, match=r"must end in .mp4 or .gif"):
         play(agent, tmp_path / "out.avi")
-    from s2ac import play as module
+    from s2ac.cli.export import video as module
 
     def broken(*_, **__):
         raise RuntimeError("gladLoadGL error\nand more")

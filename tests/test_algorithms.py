@@ -36,9 +36,9 @@ from s2ac.algorithms.s2ac import S2acConfig, make_amortized, make_s2ac, make_ste
 from s2ac.algorithms.sac import SacConfig, box_of, make_sac
 from s2ac.algorithms.sac_nf import SacNfConfig, make_sac_nf
 from s2ac.algorithms.sql import soft_value
-from s2ac.checks import InvalidArgument
+from s2ac.errors import InvalidArgument
 from s2ac.flows import FLOWS
-from s2ac.networks import (
+from s2ac.nets.mlp import (
     Critic,
     Layer,
     critic_activations,

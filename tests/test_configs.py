@@ -10,12 +10,12 @@ import jax.numpy as jnp
 import pytest
 
 from s2ac.algorithms import ALGORITHMS
-from s2ac.checks import InvalidArgument, S2acError
-from s2ac.cli import main
+from s2ac.cli.main import main
+from s2ac.errors import InvalidArgument, S2acError
 from s2ac.ranges import ranges_of
+from s2ac.runs.about import same_run
 from s2ac.settings import RunConfig, names_of, resolve
 from s2ac.settings.entries import EVERY, PRESETS, entry_of
-from s2ac.training.about import same_run
 from s2ac.training.trainer import configs_of
 
 BAD = {
@@ -204,7 +204,7 @@ def test_the_order_of_flags_does_not_matter(tmp_path, monkeypatch):
     """300 orders of one command line, the environment anywhere, give the same run.json."""
     seen = []
     monkeypatch.setattr(
-        "s2ac.training.command.start", lambda directory, env, *settings: seen.append((env, *settings)) or stop()
+        "s2ac.cli.train.start", lambda directory, env, *settings: seen.append((env, *settings)) or stop()
     )
 
     def stop():

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from s2ac.checks import InvalidArgument
 from s2ac.distributions import Gaussian, TruncatedGaussian, make_box, tanh_log_det, uniform_pre_tanh
+from s2ac.errors import InvalidArgument
 
 
 def test_squashed_noise_is_uniform():

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from s2ac.algorithms import ALGORITHMS
-from s2ac.cli import parse
+from s2ac.cli.main import parse
 from s2ac.settings import resolve
 
 ROOT = Path(__file__).parent.parent

@@ -11,10 +11,13 @@ import pytest
 import scipy.stats
 
 import s2ac
-from s2ac.cli import main
-from s2ac.studies import entropy, entropy_claims, entropy_targets, reproduce
-from s2ac.studies.base import read_records
+from s2ac.cli.main import main
+from s2ac.studies import reproduce
+from s2ac.studies.entropy import claims as entropy_claims
+from s2ac.studies.entropy import experiments as entropy
+from s2ac.studies.entropy import targets as entropy_targets
 from s2ac.studies.statistics import calibration, nearest_neighbour_entropy, t_interval
+from s2ac.studies.study import read_records
 
 SHIPPED = "results/entropy"
 

@@ -14,14 +14,14 @@ import pytest
 from gymnasium import spaces
 
 import s2ac
-from s2ac import export as module
 from s2ac.agent import Agent
 from s2ac.algorithms import ALGORITHMS
-from s2ac.checks import InvalidArgument
-from s2ac.cli import main
-from s2ac.export import check_outputs, export, load_onnx, policy_of
-from s2ac.export_weights import load_weights
-from s2ac.noise import Unexportable, noise_of, with_noise
+from s2ac.cli.export import export as module
+from s2ac.cli.main import main
+from s2ac.deploy.export import check_outputs, export, load_onnx, policy_of
+from s2ac.deploy.noise import Unexportable, noise_of, with_noise
+from s2ac.deploy.weights import load_weights
+from s2ac.errors import InvalidArgument
 from s2ac.types import EnvSpec
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
@@ -158,7 +158,7 @@ def test_what_cannot_be_exported_is_one_line(sac, hopper, tmp_path, monkeypatch)
         export(sac, file, "onx")
     with pytest.raises(InvalidArgument, match="select = 'amortized': must be one of"):
         export(sac, file, "onnx", "amortized")
-    monkeypatch.setattr("s2ac.noise.MAX_OPERATIONS", 5)
+    monkeypatch.setattr("s2ac.deploy.noise.MAX_OPERATIONS", 5)
     with pytest.raises(Unexportable, match="more than 5: train with a smaller num_steps"):
         export(sac, file, "onnx", "mean")
     monkeypatch.undo()

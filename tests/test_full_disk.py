@@ -6,9 +6,9 @@ import subprocess
 import pytest
 
 from runs import COMMAND, digest, train_arguments
-from s2ac.cli import main
-from s2ac.training.checkpoint import DiskError, load_latest
-from s2ac.training.records import Records, read_records
+from s2ac.cli.main import main
+from s2ac.runs.checkpoint import DiskError, load_latest
+from s2ac.runs.records import Records, read_records
 
 GROWING = ["--capacity", "20000"]  # every checkpoint adds replay rows
 

@@ -11,7 +11,7 @@ import pytest
 
 import golden
 from golden.updates import CASES, after_ten_updates
-from s2ac.cli import main
+from s2ac.cli.main import main
 
 TOLERANCE = 1e-5
 FAST = ("default", "multigoal", "mujoco", "paper")

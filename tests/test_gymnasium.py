@@ -8,10 +8,10 @@ import pytest
 from gymnasium import spaces
 
 from s2ac.algorithms.sac import SacConfig, make_sac
-from s2ac.checks import Diverged, InvalidArgument
-from s2ac.cli import main
-from s2ac.envs.gymnasium import HostEnvs, maker, spec_of
-from s2ac.envs.simulators import BadEnvironment
+from s2ac.cli.main import main
+from s2ac.envs.gymnasium.adapter import HostEnvs, maker, spec_of
+from s2ac.envs.gymnasium.simulators import BadEnvironment
+from s2ac.errors import Diverged, InvalidArgument
 from s2ac.training.device import LoopConfig
 from s2ac.training.host import HostLoop
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from s2ac.algorithms import ALGORITHMS
-from s2ac.envs.multigoal import make_multigoal
+from s2ac.envs.multigoal.env import make_multigoal
 from s2ac.training.device import DeviceLoop, LoopConfig
 
 STEPS, SEEDS, EPISODES = 10_000, [0, 1, 2], 50

@@ -10,15 +10,15 @@ import pytest
 
 import s2ac
 from permissions import closed
-from s2ac.checks import DiskError
-from s2ac.training.lock import RunInUse, holder, lock
+from s2ac.errors import DiskError
+from s2ac.runs.lock import RunInUse, holder, lock
 
 SOURCE = str(Path(s2ac.__file__).parents[1])
 
 CONTEST = """
 import sys
 from pathlib import Path
-from s2ac.training.lock import RunInUse, lock
+from s2ac.runs.lock import RunInUse, lock
 assert "jax" not in sys.modules and "numpy" not in sys.modules
 for line in sys.stdin:
     try:
@@ -66,7 +66,7 @@ def test_a_process_that_leaves_and_one_that_comes_never_hold_the_lock_at_once(tm
     """Both take and leave it as fast as they can, and count in a file that only its holder touches."""
     code = f"""
 from pathlib import Path
-from s2ac.training.lock import RunInUse, lock
+from s2ac.runs.lock import RunInUse, lock
 run, count, won = Path({str(tmp_path)!r}), Path({str(tmp_path / "count")!r}), 0
 while won < 300:
     try:
@@ -92,7 +92,7 @@ def test_the_lock_ends_with_its_process_and_no_other_process_inherits_it(tmp_pat
     code = f"""
 import os, subprocess, sys, time
 from pathlib import Path
-from s2ac.training.lock import lock
+from s2ac.runs.lock import lock
 with lock(Path({str(tmp_path)!r})):
     spawned = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"], close_fds=False)
     forked = os.fork()

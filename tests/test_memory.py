@@ -3,8 +3,8 @@
 import jax
 import pytest
 
-from s2ac.checks import InvalidArgument
-from s2ac.cli import main
+from s2ac.cli.main import main
+from s2ac.errors import InvalidArgument
 from s2ac.replay import init_replay
 from s2ac.training.memory import check_memory, free_bytes, replay_bytes
 from s2ac.types import EnvSpec

@@ -7,13 +7,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from s2ac.checks import Diverged, InvalidArgument, S2acError
-from s2ac.cli import main, parse
-from s2ac.studies import mujoco
-from s2ac.studies.mujoco import SCALES, SYSTEMS, TASKS, Job, jobs, protocol_of, record_of, rules_of, train_job
-from s2ac.studies.mujoco_claims import cells, decide, results_table, whole_table
-from s2ac.studies.mujoco_figures import curve_of
-from s2ac.studies.mujoco_records import (
+from s2ac.cli.main import main, parse
+from s2ac.errors import Diverged, InvalidArgument, S2acError
+from s2ac.runs.about import with_defaults
+from s2ac.studies.mujoco import jobs as mujoco
+from s2ac.studies.mujoco.claims import cells, decide, results_table, whole_table
+from s2ac.studies.mujoco.figures import curve_of
+from s2ac.studies.mujoco.jobs import SCALES, SYSTEMS, TASKS, Job, jobs, protocol_of, record_of, rules_of, train_job
+from s2ac.studies.mujoco.records import (
     UNITS,
     merge,
     normalised,
@@ -23,7 +24,6 @@ from s2ac.studies.mujoco_records import (
     settings,
     write_record,
 )
-from s2ac.training.about import with_defaults
 
 STEPS, EVERY = 3000, 100
 LEVELS = {"s2ac": 0.9, "sac": 0.6, "sql": 0.4, "sac-nf": 0.5, "sac-iaf": 0.45, "ddpg": 0.3, "ppo": 0.2, "s2ac-phi": 0.2, "s2ac-amortized": 0.85}  # fmt: skip

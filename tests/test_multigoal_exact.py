@@ -5,11 +5,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from s2ac.checks import InvalidArgument
 from s2ac.distributions import tanh_log_det
-from s2ac.envs.multigoal import WALL, MultigoalConfig, move, outcome
-from s2ac.envs.multigoal_exact import action_law, goal_shares, rollout, sample_action, soft_q, solve, value_at
-from s2ac.studies.multigoal_scores import action_entropy, neighbour_entropy, score_policy, state_gap
+from s2ac.envs.multigoal.env import WALL, MultigoalConfig, move, outcome
+from s2ac.envs.multigoal.exact import action_law, goal_shares, rollout, sample_action, soft_q, solve, value_at
+from s2ac.errors import InvalidArgument
+from s2ac.studies.multigoal.scores import action_entropy, neighbour_entropy, score_policy, state_gap
 
 KNOWN = {0.2: -82.01, 1.0: -88.63, 10.0: -74.94, 20.0: -21.17}  # V(0) at discount 0.8, found by another grid and rule
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from gymnasium.utils.env_checker import check_env
 
-import s2ac.envs.multigoal_gym as multigoal_gym
-from s2ac.checks import InvalidArgument
-from s2ac.envs.multigoal import FOUR_GOALS, WALL, MultigoalConfig, make_multigoal
+import s2ac.envs.multigoal.gymnasium as multigoal_gym
+from s2ac.envs.multigoal.env import FOUR_GOALS, WALL, MultigoalConfig, make_multigoal
+from s2ac.errors import InvalidArgument
 
 VARIANTS = [
     ("s2ac/Multigoal-v0", {}, {}),

@@ -7,14 +7,14 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from s2ac.checks import S2acError
-from s2ac.cli import main
-from s2ac.envs.multigoal_exact import ActionLaw
-from s2ac.studies.base import RecordFile
-from s2ac.studies.multigoal import ALPHAS, EXTRAS, MAP, SYSTEMS
-from s2ac.studies.multigoal_claims import decide, left_share, table
-from s2ac.studies.multigoal_scores import moments, smoothness_by_differences
+from s2ac.cli.main import main
+from s2ac.envs.multigoal.exact import ActionLaw
+from s2ac.errors import S2acError
+from s2ac.studies.multigoal.claims import decide, left_share, table
+from s2ac.studies.multigoal.experiments import ALPHAS, EXTRAS, MAP, SYSTEMS
+from s2ac.studies.multigoal.scores import moments, smoothness_by_differences
 from s2ac.studies.reproduce import reproduce_multigoal
+from s2ac.studies.study import RecordFile
 
 SEEDS = 5
 EVEN, ONE = [0.32, 0.34, 0.34, 0.0], [1.0, 0.0, 0.0, 0.0]
@@ -137,7 +137,7 @@ def test_systems_are_compared_by_the_seeds_they_share():
 
 def test_parts_that_ran_elsewhere_are_merged(tmp_path, capsys, monkeypatch):
     """By seeds; a record that is there twice counts once, and nothing is run again. The figures are another test's."""
-    monkeypatch.setattr("s2ac.studies.multigoal_figures.draw", lambda *_: [])
+    monkeypatch.setattr("s2ac.studies.multigoal.figures.draw", lambda *_: [])
     records = made_up()
     parts = [
         [r for r in records if r.get("seed", 9) < 2],

@@ -9,7 +9,7 @@ import pytest
 
 from probes import BEST, CLOCK, DISCOUNT, FIRST, VALUES, make_probe
 from s2ac.algorithms import ALGORITHMS
-from s2ac.networks import mlp
+from s2ac.nets.mlp import mlp
 from s2ac.training.device import LoopConfig, init_loop, train_chunk, warm_up
 
 COMMON = {"hidden": (32,), "learning_rate": 3e-3, "discount": DISCOUNT}

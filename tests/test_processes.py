@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from s2ac.checks import S2acError
-from s2ac.studies.processes import Call, side_by_side
+from s2ac.errors import S2acError
+from s2ac.launch.processes import Call, side_by_side
 from s2ac.training.signals import signals
 
 SCRIPT = """

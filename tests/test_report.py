@@ -17,19 +17,19 @@ import pytest
 import scipy.stats
 
 import chromium
-from s2ac.checks import S2acError
-from s2ac.cli import main
+from s2ac.cli.main import main
+from s2ac.errors import S2acError
 from s2ac.report import data as report_data
-from s2ac.report.command import write_report
 from s2ac.report.data import collect, difference, summary
 from s2ac.report.health import verdicts
 from s2ac.report.page import render
 from s2ac.report.records import READS_FORMAT, Reader, Series, read_about
-from s2ac.report.text import inert, printable, to_json
 from s2ac.report.watch import make_server
+from s2ac.report.write import write_report
+from s2ac.runs import checkpoint
+from s2ac.runs.lock import lock
 from s2ac.studies.statistics import t_interval
-from s2ac.training import checkpoint
-from s2ac.training.lock import lock
+from s2ac.text import inert, printable, to_json
 
 ABOUT = {
     "env": "multigoal",
@@ -210,7 +210,7 @@ def test_the_command_makes_the_same_run_again(tmp_path, monkeypatch):
     import dataclasses
     import shlex
 
-    from s2ac.training import command
+    from s2ac.cli.main import train as command
 
     seen = []
     monkeypatch.setattr(command, "_start", seen.append)
@@ -566,7 +566,7 @@ def test_watch_answers_local_names_and_known_paths_only(served):
 
 WATCH = """
 import signal, sys
-from s2ac.cli import main
+from s2ac.cli.main import main
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job inherits that it is ignored
 sys.exit(main(sys.argv[1:]))
 """
@@ -590,7 +590,7 @@ def test_watch_prints_its_address_and_ends_cleanly(tmp_path):
 
 
 def test_watch_needs_no_jax():
-    code = "import s2ac.report.watch, s2ac.report.command, sys; sys.exit('jax' in sys.modules)"
+    code = "import s2ac.report.watch, s2ac.report.write, sys; sys.exit('jax' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 

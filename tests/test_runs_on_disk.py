@@ -12,10 +12,10 @@ import s2ac
 from permissions import closed
 from runs import digest, train_arguments
 from s2ac.agent import Agent
-from s2ac.checks import DiskError, InvalidArgument
-from s2ac.cli import main
-from s2ac.training.checkpoint import DamagedCheckpoint, load_latest
-from s2ac.training.lock import RunInUse, lock
+from s2ac.cli.main import main
+from s2ac.errors import DiskError, InvalidArgument
+from s2ac.runs.checkpoint import DamagedCheckpoint, load_latest
+from s2ac.runs.lock import RunInUse, lock
 from s2ac.training.trainer import open_run, train
 
 HERE = np.array([0.5, -1.0], np.float32)

@@ -7,8 +7,8 @@ import pytest
 
 from s2ac.algorithms import ALGORITHMS
 from s2ac.algorithms.sac import SacConfig, make_sac
-from s2ac.checks import S2acError
-from s2ac.cli import main
+from s2ac.cli.main import main
+from s2ac.errors import S2acError
 from s2ac.studies.runtime import (
     BATCHES,
     MEASURED,

@@ -11,8 +11,8 @@ from hypothesis import strategies
 
 import s2ac
 from s2ac.algorithms import ALGORITHMS
-from s2ac.checks import S2acError
-from s2ac.cli import parse
+from s2ac.cli.main import parse
+from s2ac.errors import S2acError
 from s2ac.settings import RunConfig
 
 MODULES = {"pickle", "cloudpickle", "dill", "joblib", "shelve", "marshal", "urllib.request", "http.client", "requests"}

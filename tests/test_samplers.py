@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from s2ac.checks import Diverged, InvalidArgument
+from s2ac.errors import Diverged, InvalidArgument
 from s2ac.samplers import (
     SAMPLERS,
     ParticleState,

@@ -15,22 +15,22 @@ import scipy.stats
 from gymnasium import spaces
 
 from probes import make_counter
-from s2ac.algorithms.base import Algorithm
 from s2ac.algorithms.critics import critic_loss, min_value, td_target
 from s2ac.algorithms.ddpg import DdpgConfig, make_ddpg
 from s2ac.algorithms.ppo import PpoConfig, make_ppo, policy_of
+from s2ac.algorithms.protocol import Algorithm
 from s2ac.algorithms.s2ac import S2acConfig, make_s2ac
 from s2ac.algorithms.sac import SacConfig, box_of, make_gaussian_policy, make_sac
 from s2ac.algorithms.sac_nf import SacNfConfig, make_sac_nf
 from s2ac.algorithms.sql import SqlConfig, make_sql
-from s2ac.envs.base import JaxEnv, TimeStep
-from s2ac.envs.gymnasium import HostEnvs
-from s2ac.networks import critic_activations, init_critic, mlp, soft_update
-from s2ac.samplers.base import random_signs
-from s2ac.studies import mujoco_figures
-from s2ac.studies.mujoco_claims import cells
-from s2ac.studies.mujoco_figures import smoothed
-from s2ac.studies.mujoco_records import scores_of
+from s2ac.envs.gymnasium.adapter import HostEnvs
+from s2ac.envs.jax_env import JaxEnv, TimeStep
+from s2ac.nets.mlp import critic_activations, init_critic, mlp, soft_update
+from s2ac.samplers.protocol import random_signs
+from s2ac.studies.mujoco import figures as mujoco_figures
+from s2ac.studies.mujoco.claims import cells
+from s2ac.studies.mujoco.figures import smoothed
+from s2ac.studies.mujoco.records import scores_of
 from s2ac.training.device import (
     EVALUATE,
     INIT,

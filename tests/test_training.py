@@ -20,12 +20,12 @@ from probes import make_counter
 from runs import digest, train_arguments
 from s2ac import replay as buffer
 from s2ac.algorithms.sac import SacConfig, make_sac
-from s2ac.cli import main
-from s2ac.envs.multigoal import WALL, MultigoalConfig, MultigoalState, crosses, make_multigoal, move
-from s2ac.training import checkpoint
-from s2ac.training.checkpoint import DamagedCheckpoint, load_latest, save_checkpoint
+from s2ac.cli.main import main
+from s2ac.envs.multigoal.env import WALL, MultigoalConfig, MultigoalState, crosses, make_multigoal, move
+from s2ac.runs import checkpoint
+from s2ac.runs.checkpoint import DamagedCheckpoint, load_latest, save_checkpoint
+from s2ac.runs.lock import RunInUse, lock
 from s2ac.training.device import DeviceLoop, LoopConfig, evaluate, init_loop, seed_groups, warm_up
-from s2ac.training.lock import RunInUse, lock
 from s2ac.training.trainer import open_run
 from s2ac.types import EnvSpec, Transition
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import s2ac
-from s2ac.checks import Diverged, InvalidArgument
+from s2ac.errors import Diverged, InvalidArgument
 from targets import two_modes
 
 QUICK = {"num_iterations": 150, "num_clouds": 4, "learning_rate": 0.05, "num_draws": 100}

@@ -13,9 +13,9 @@ import scipy.stats
 from s2ac.algorithms.critics import energy_of, min_value
 from s2ac.algorithms.maxent import effective_size, shares, soft_value
 from s2ac.algorithms.s2ac import S2acConfig, make_s2ac, make_sampler, make_stein_policy
-from s2ac.checks import InvalidArgument
 from s2ac.distributions import Gaussian
-from s2ac.networks import critic_activations, init_critic
+from s2ac.errors import InvalidArgument
+from s2ac.nets.mlp import critic_activations, init_critic
 from s2ac.samplers import run
 from s2ac.settings import PRESETS, resolve
 from s2ac.types import EnvSpec, Transition

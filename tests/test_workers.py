@@ -18,9 +18,9 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
-from s2ac.checks import Diverged, InvalidArgument
-from s2ac.envs.gymnasium import HostEnvs, maker
-from s2ac.envs.workers import WorkerLost
+from s2ac.envs.gymnasium.adapter import HostEnvs, maker
+from s2ac.envs.gymnasium.workers import WorkerLost
+from s2ac.errors import Diverged, InvalidArgument
 
 
 class Tiny(gymnasium.Env):
@@ -88,7 +88,7 @@ def assert_same_steps(left, right, steps, seed=0):
 
 
 def test_a_worker_needs_no_jax():
-    code = "import sys, s2ac.envs.workers; sys.exit('jax' in sys.modules)"
+    code = "import sys, s2ac.envs.gymnasium.workers; sys.exit('jax' in sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
@@ -370,7 +370,7 @@ def new_run(directory, env, make, **fields):
 
 
 def test_a_number_that_is_not_finite_stops_the_run_before_it_is_saved(tmp_path, monkeypatch):
-    from s2ac.checks import Diverged
+    from s2ac.errors import Diverged
     from s2ac.training.trainer import train
 
     run, losses = new_run(tmp_path / "run", "custom:tiny", Tiny), iter([1.0, 1.0, np.nan])
@@ -398,7 +398,7 @@ def test_resumed_runs_are_the_same_with_overlap_and_workers(tmp_path):
 
 
 def test_a_lost_worker_ends_the_run_and_leaves_its_checkpoint(tmp_path):
-    from s2ac.training.checkpoint import load_latest
+    from s2ac.runs.checkpoint import load_latest
     from s2ac.training.trainer import train
 
     run = new_run(tmp_path / "run", "custom:Tiny", partial(Tiny, "die", 40), workers=2)

@@ -2,6 +2,6 @@
 
 import sys
 
-from s2ac.cli import main
+from s2ac.cli.main import main
 
 sys.exit(main())

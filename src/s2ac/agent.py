@@ -23,21 +23,21 @@ import numpy as np
 
 import s2ac
 from s2ac.algorithms import ALGORITHMS, Algorithm
-from s2ac.checks import InvalidArgument, check_between, check_count, check_name
-from s2ac.envs.gymnasium import MakeEnv, maker
-from s2ac.observations import checked
+from s2ac.envs.gymnasium.adapter import MakeEnv, maker
+from s2ac.envs.observations import checked
+from s2ac.errors import InvalidArgument, check_between, check_count, check_name
 from s2ac.resolve import EnvLike, environment, find_agent, free_directory, probe
-from s2ac.saving import Loaded, copy_to
+from s2ac.runs import checkpoint
+from s2ac.runs.about import read_about
+from s2ac.runs.saving import Loaded, copy_to
 from s2ac.settings import RunConfig, resolve
-from s2ac.training import checkpoint
-from s2ac.training.about import read_about
 from s2ac.training.device import stream
 from s2ac.training.run import ENVS, Run
 from s2ac.training.trainer import begin, configs_of, open_run, train, write_about
 from s2ac.types import Array, EnvSpec
 
 if TYPE_CHECKING:
-    from s2ac.export import Exported
+    from s2ac.deploy.export import Exported
 
 PREDICT, CLOUD = 100, 101  # streams of random numbers of their own, apart from those of training
 
@@ -284,8 +284,8 @@ class Agent:
         return target
 
     def export(self, file: str | Path, format: str = "onnx", select: str = "sample", **options: Any) -> "Exported":
-        """Write a policy that runs without this package, checked against this one: see `s2ac.export.export`."""
-        from s2ac.export import export
+        """Write a policy that runs without this package, checked against this one: see `s2ac.deploy.export.export`."""
+        from s2ac.deploy.export import export
 
         return export(self, file, format, select, **options)
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from s2ac.checks import InvalidArgument, is_known
+from s2ac.errors import InvalidArgument, is_known
 from s2ac.types import Array, Key
 
 LOG_2PI = math.log(2 * math.pi)

@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 
 from s2ac.distributions import Gaussian
-from s2ac.networks import Layer, init_mlp, mlp
+from s2ac.nets.mlp import Layer, init_mlp, mlp
 from s2ac.types import Array, Key, Params
 
 SMALL = 0.01  # scale of the first weights: a flow that starts near the identity does no harm

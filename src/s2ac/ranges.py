@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection
 from functools import cache
 from typing import Annotated, Any, NamedTuple, get_type_hints
 
-from s2ac.checks import InvalidArgument, check_between, check_count, check_name, check_positive
+from s2ac.errors import InvalidArgument, check_between, check_count, check_name, check_positive
 
 Check = Callable[[str, Any], None]
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import gymnasium
 
-from s2ac.checks import InvalidArgument, S2acError
-from s2ac.envs.gymnasium import CUSTOM, layout_of, maker, spec_of
-from s2ac.envs.simulators import MakeEnv
-from s2ac.shipped import agents
+from s2ac.envs.gymnasium.adapter import CUSTOM, layout_of, maker, spec_of
+from s2ac.envs.gymnasium.simulators import MakeEnv
+from s2ac.errors import InvalidArgument, S2acError
+from s2ac.runs.shipped import agents
 from s2ac.training.run import ENVS
 from s2ac.types import EnvSpec
 

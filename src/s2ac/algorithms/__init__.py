@@ -4,9 +4,9 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from s2ac.algorithms.base import ActionSample, Algorithm, Policy
 from s2ac.algorithms.ddpg import DdpgConfig, make_ddpg
 from s2ac.algorithms.ppo import PpoConfig, make_ppo
+from s2ac.algorithms.protocol import ActionSample, Algorithm, Policy
 from s2ac.algorithms.s2ac import S2acConfig, make_s2ac
 from s2ac.algorithms.sac import SacConfig, make_sac
 from s2ac.algorithms.sac_nf import SacNfConfig, make_sac_nf

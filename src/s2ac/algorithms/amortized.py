@@ -15,9 +15,9 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from s2ac.algorithms.base import Energy
+from s2ac.algorithms.protocol import Energy
 from s2ac.distributions import Box, Gaussian, std_between, uniform_pre_tanh
-from s2ac.networks import init_mlp, mlp
+from s2ac.nets.mlp import init_mlp, mlp
 from s2ac.samplers import make_svgd
 from s2ac.samplers.kernel import mean
 from s2ac.types import Array, EnvSpec, Key, LogTarget, Params

@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from s2ac.algorithms.base import Energy, OffPolicyConfig
-from s2ac.batch_norm import average, batch_values, fold, init_normalised
-from s2ac.networks import (
+from s2ac.algorithms.protocol import Energy, OffPolicyConfig
+from s2ac.nets.batch_norm import average, batch_values, fold, init_normalised
+from s2ac.nets.mlp import (
     Activations,
     Critic,
     critic_value,

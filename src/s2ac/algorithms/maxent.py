@@ -20,10 +20,10 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from s2ac.algorithms.base import ActionSample, Algorithm, OffPolicyConfig, Policy
 from s2ac.algorithms.critics import energy_of, make_critics, min_value, td_target
-from s2ac.checks import InvalidArgument, check_name
-from s2ac.networks import Critic
+from s2ac.algorithms.protocol import ActionSample, Algorithm, OffPolicyConfig, Policy
+from s2ac.errors import InvalidArgument, check_name
+from s2ac.nets.mlp import Critic
 from s2ac.ranges import Count, Flag, Positive, PositiveOrNone, ShareBelowOne, between, or_none
 from s2ac.types import Array, EnvSpec, Key, Metrics, Params, Transition
 

@@ -18,12 +18,12 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from s2ac.algorithms.base import Algorithm, NetworkConfig
 from s2ac.algorithms.critics import td_target
+from s2ac.algorithms.protocol import Algorithm, NetworkConfig
 from s2ac.algorithms.sac import box_of
-from s2ac.checks import InvalidArgument, check_name
 from s2ac.distributions import Box, Gaussian
-from s2ac.networks import ACTIVATIONS, init_mlp, mlp
+from s2ac.errors import InvalidArgument, check_name
+from s2ac.nets.mlp import ACTIVATIONS, init_mlp, mlp
 from s2ac.ranges import Count, Flag, NotNegative, Positive, Share, Sizes, between, one_of
 from s2ac.types import Array, EnvSpec, Key, Metrics, Params, Transition
 

@@ -28,14 +28,14 @@ import jax
 import jax.numpy as jnp
 
 from s2ac.algorithms.amortized import init_mixture, mixture_of, policy_target
-from s2ac.algorithms.base import ActionSample, Algorithm, Energy, Policy
 from s2ac.algorithms.maxent import Auxiliary, make_maxent
+from s2ac.algorithms.protocol import ActionSample, Algorithm, Energy, Policy
 from s2ac.algorithms.sac import box_of, gaussian_of, init_gaussian
 from s2ac.algorithms.sac_nf import SacNfConfig
-from s2ac.checks import InvalidArgument, is_known
 from s2ac.distributions import Gaussian
+from s2ac.errors import InvalidArgument, is_known
 from s2ac.flows import Flowed, init_flows
-from s2ac.networks import key_apart
+from s2ac.nets.mlp import key_apart
 from s2ac.ranges import NOT_NEGATIVE, Count, CountOrZero, Flag, Positive, PositiveOrNone, Sizes, one_of, or_none
 from s2ac.samplers import FORMS, Sampler, make_svgd, run
 from s2ac.samplers.kernel import mean

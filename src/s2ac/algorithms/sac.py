@@ -6,11 +6,11 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from s2ac.algorithms.base import ActionSample, Algorithm, Energy, Policy
 from s2ac.algorithms.maxent import MaxEntConfig, make_maxent
-from s2ac.checks import InvalidArgument, is_known
+from s2ac.algorithms.protocol import ActionSample, Algorithm, Energy, Policy
 from s2ac.distributions import Box, Gaussian, std_between
-from s2ac.networks import init_mlp, mlp
+from s2ac.errors import InvalidArgument, is_known
+from s2ac.nets.mlp import init_mlp, mlp
 from s2ac.ranges import Positive
 from s2ac.types import Array, EnvSpec, Key, Params
 

@@ -10,11 +10,11 @@ from typing import Annotated
 import jax
 import jax.numpy as jnp
 
-from s2ac.algorithms.base import ActionSample, Algorithm, Energy, Policy
 from s2ac.algorithms.maxent import make_maxent
+from s2ac.algorithms.protocol import ActionSample, Algorithm, Energy, Policy
 from s2ac.algorithms.sac import SacConfig, box_of, gaussian_of, init_gaussian
 from s2ac.flows import FLOWS, Flowed, init_flows
-from s2ac.networks import key_apart
+from s2ac.nets.mlp import key_apart
 from s2ac.ranges import CountOrZero, one_of
 from s2ac.types import Array, EnvSpec, Key, Params
 

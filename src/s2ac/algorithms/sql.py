@@ -15,11 +15,11 @@ import jax.numpy as jnp
 import optax
 
 from s2ac.algorithms.amortized import make_network, policy_target, stein_loss
-from s2ac.algorithms.base import ActionSample, Algorithm, OffPolicyConfig
 from s2ac.algorithms.critics import critic_loss, init_critics, min_value, td_target
+from s2ac.algorithms.protocol import ActionSample, Algorithm, OffPolicyConfig
 from s2ac.algorithms.sac import box_of
-from s2ac.checks import check_name
-from s2ac.networks import Critic, soft_update
+from s2ac.errors import check_name
+from s2ac.nets.mlp import Critic, soft_update
 from s2ac.ranges import Count, Positive
 from s2ac.types import Array, EnvSpec, Key, Metrics, Params, Transition
 

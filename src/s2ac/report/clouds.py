@@ -18,9 +18,9 @@ from safetensors import SafetensorError
 from safetensors.numpy import load
 
 from s2ac.algorithms import ALGORITHMS, ActionSample, Algorithm
-from s2ac.checks import S2acError
-from s2ac.envs.gymnasium import CUSTOM, HostEnvs, maker, module_and_id, spec_of
-from s2ac.training.checkpoint import DamagedCheckpoint, arrays_to_tree, read_manifest
+from s2ac.envs.gymnasium.adapter import CUSTOM, HostEnvs, maker, module_and_id, spec_of
+from s2ac.errors import S2acError
+from s2ac.runs.checkpoint import DamagedCheckpoint, arrays_to_tree, read_manifest
 from s2ac.training.host import EVALUATION
 from s2ac.training.run import ENVS
 from s2ac.training.trainer import configs_of

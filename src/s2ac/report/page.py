@@ -12,8 +12,8 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from s2ac.checks import S2acError
-from s2ac.report.text import to_json
+from s2ac.errors import S2acError
+from s2ac.text import to_json
 
 
 def render(data: dict[str, Any]) -> str:

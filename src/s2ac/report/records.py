@@ -7,11 +7,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from s2ac.checks import S2acError
-from s2ac.training.lock import holder
+from s2ac.errors import S2acError
+from s2ac.runs.lock import holder
 
 READS_FORMAT = 1
-"""The checkpoint format that this version reads; `training.checkpoint.FORMAT`, which would import JAX."""
+"""The checkpoint format that this version reads; `runs.checkpoint.FORMAT`, which would import JAX."""
 
 REMEMBERED = 4096
 """Bytes before the reader's place that must not have changed; else the file was cut on a resume and written anew."""

@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from s2ac.checks import InvalidArgument, S2acError
+from s2ac.errors import InvalidArgument, S2acError
 from s2ac.report.data import collect
 from s2ac.report.page import render
 from s2ac.report.records import Reader
-from s2ac.report.text import printable, to_json
+from s2ac.text import printable, to_json
 
 ADDRESS = "127.0.0.1"
 SHORTEST_WAIT = 2.0

@@ -18,8 +18,8 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from s2ac.checks import check_count, check_positive
-from s2ac.samplers.base import (
+from s2ac.errors import check_count, check_positive
+from s2ac.samplers.protocol import (
     ParticleState,
     Sampler,
     SamplerInfo,

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from s2ac.samplers.base import frobenius
 from s2ac.samplers.kernel import matmul, squared_distances
+from s2ac.samplers.protocol import frobenius
 from s2ac.types import Array
 
 

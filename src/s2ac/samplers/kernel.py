@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 import jax
 import jax.numpy as jnp
 
-from s2ac.checks import check_name, check_positive
+from s2ac.errors import check_name, check_positive
 from s2ac.types import Array
 
 # Accelerators round matrix products to about three digits unless told otherwise: fatal for distances.

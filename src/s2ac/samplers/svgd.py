@@ -53,8 +53,10 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from s2ac.checks import InvalidArgument, check_name, check_positive, is_known
-from s2ac.samplers.base import (
+from s2ac.errors import InvalidArgument, check_name, check_positive, is_known
+from s2ac.samplers.interaction import Interaction, interaction, is_small, outer
+from s2ac.samplers.kernel import MIN_BANDWIDTH, as_rule, squared_distances
+from s2ac.samplers.protocol import (
     Curvature,
     ParticleState,
     Sampler,
@@ -68,8 +70,6 @@ from s2ac.samplers.base import (
     score_and_curvature,
     sign_and_log_det,
 )
-from s2ac.samplers.interaction import Interaction, interaction, is_small, outer
-from s2ac.samplers.kernel import MIN_BANDWIDTH, as_rule, squared_distances
 from s2ac.types import Array, Key, LogTarget
 
 

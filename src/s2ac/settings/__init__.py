@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from s2ac.algorithms import ALGORITHMS
-from s2ac.checks import check_name
+from s2ac.errors import check_name
 from s2ac.settings.entries import PRESETS, entry_of
 from s2ac.settings.run import RunConfig
 

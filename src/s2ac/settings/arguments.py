@@ -9,7 +9,7 @@ import typing
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from s2ac.checks import InvalidArgument
+from s2ac.errors import InvalidArgument
 from s2ac.settings.run import RULES
 
 WORDS = {"algo": "s2ac", "preset": "default", "out": None, "resume": None}

@@ -7,7 +7,7 @@ every entry to the schema). Where there is no entry, an algorithm's own defaults
 import re
 from typing import Any
 
-from s2ac.checks import check_name
+from s2ac.errors import check_name
 from s2ac.samplers.kernel import released_factor
 
 STEIN = ("s2ac", "s2ac-phi", "s2ac-amortized")

@@ -6,9 +6,9 @@ from pathlib import Path
 import jax
 
 import s2ac
-from s2ac.checks import Diverged, InvalidArgument, check_count, check_name
-from s2ac.shipped import find_records
-from s2ac.studies.base import Claim, Record, RecordFile, open_output, progress, read_records, write_json
+from s2ac.errors import Diverged, InvalidArgument, check_count, check_name
+from s2ac.runs.shipped import find_records
+from s2ac.studies.study import Claim, Record, RecordFile, open_output, progress, read_records, write_json
 
 MULTIGOAL = ("name", "kind", "alpha")
 """What every record of that study has."""
@@ -19,9 +19,9 @@ def reproduce_entropy(scale: str, out: str, from_results: str | None = None) -> 
 
     If a sampler leaves the finite numbers the study stops with that message, after drawing what it has.
     """
-    from s2ac.studies import entropy
-    from s2ac.studies.entropy_claims import decide, which_table
-    from s2ac.studies.entropy_figures import draw
+    from s2ac.studies.entropy import experiments as entropy
+    from s2ac.studies.entropy.claims import decide, which_table
+    from s2ac.studies.entropy.figures import draw
 
     check_name("scale", scale, entropy.SCALES)
     directory = open_output(out)
@@ -63,9 +63,9 @@ def reproduce_multigoal(
     merge: tuple[str, ...] = (),
 ) -> Path:
     """The multigoal study; an interrupted one goes on where it stopped, and parts that ran elsewhere can be merged."""
-    from s2ac.studies import multigoal
-    from s2ac.studies.multigoal_claims import decide, table
-    from s2ac.studies.multigoal_figures import draw
+    from s2ac.studies.multigoal import experiments as multigoal
+    from s2ac.studies.multigoal.claims import decide, table
+    from s2ac.studies.multigoal.figures import draw
 
     check_name("scale", scale, multigoal.SCALES)
     check_name("rewards", rewards, multigoal.REWARDS)
@@ -130,11 +130,11 @@ def reproduce_mujoco(
     preset: str = "default",
 ) -> Path:
     """The MuJoCo study: what is not done yet is run, then tables, figures and claims are made of all records."""
-    from s2ac.studies import mujoco
-    from s2ac.studies.mujoco_campaign import campaign, campaign_at_once
-    from s2ac.studies.mujoco_claims import cells, decide, whole_table
-    from s2ac.studies.mujoco_figures import draw
-    from s2ac.studies.mujoco_records import RULES, read_all
+    from s2ac.studies.mujoco import jobs as mujoco
+    from s2ac.studies.mujoco.campaign import campaign, campaign_at_once
+    from s2ac.studies.mujoco.claims import cells, decide, whole_table
+    from s2ac.studies.mujoco.figures import draw
+    from s2ac.studies.mujoco.records import RULES, read_all
 
     check_name("scale", scale, mujoco.SCALES)
     check_name("protocol", protocol, mujoco.PROTOCOLS)

@@ -18,10 +18,10 @@ import scipy.stats
 
 import s2ac
 from s2ac.algorithms import ALGORITHMS
-from s2ac.checks import S2acError
-from s2ac.studies.base import Claim, Record, figure_style, save_figure, verdict
-from s2ac.studies.mujoco import SCALES, SYSTEMS, settings_of
+from s2ac.errors import S2acError
+from s2ac.studies.mujoco.jobs import SCALES, SYSTEMS, settings_of
 from s2ac.studies.statistics import Estimate
+from s2ac.studies.study import Claim, Record, figure_style, save_figure, verdict
 from s2ac.types import EnvSpec
 
 SIZES = {"Hopper": (11, 3), "Walker2d": (17, 6), "HalfCheetah": (17, 6), "Ant": (105, 8), "Humanoid": (348, 17)}
@@ -219,7 +219,7 @@ def draw(records: Record, directory: Path) -> Path:
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
-    from s2ac.studies.mujoco_figures import COLOURS
+    from s2ac.studies.mujoco.figures import COLOURS
 
     rows = records["rows"]
     batches, tasks = (list(dict.fromkeys(row[name] for row in rows)) for name in ("batch", "task"))

@@ -13,8 +13,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from s2ac import replay as buffer
-from s2ac.algorithms.base import Algorithm
-from s2ac.envs.base import JaxEnv
+from s2ac.algorithms.protocol import Algorithm
+from s2ac.envs.jax_env import JaxEnv
 from s2ac.replay import Replay
 from s2ac.training.memory import check_memory
 from s2ac.types import Array, EnvSpec, Key, Metrics, Transition

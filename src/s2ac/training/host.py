@@ -16,10 +16,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from s2ac import replay as buffer
-from s2ac.algorithms.base import Algorithm
-from s2ac.checks import InvalidArgument
-from s2ac.envs.gymnasium import HostEnvs, MakeEnv, layout_of, spec_of, unpack
-from s2ac.envs.simulators import BadEnvironment
+from s2ac.algorithms.protocol import Algorithm
+from s2ac.envs.gymnasium.adapter import HostEnvs, MakeEnv, layout_of, spec_of, unpack
+from s2ac.envs.gymnasium.simulators import BadEnvironment
+from s2ac.errors import InvalidArgument
 from s2ac.training.device import ACT, EVALUATE, INIT, Episodes, LoopConfig, LoopState, learn, stream
 from s2ac.training.memory import check_memory
 from s2ac.types import Array, EnvSpec, Key, Metrics, Transition

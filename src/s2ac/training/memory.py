@@ -4,7 +4,7 @@ import os
 
 import jax
 
-from s2ac.checks import InvalidArgument
+from s2ac.errors import InvalidArgument
 from s2ac.types import EnvSpec
 
 WORTH_SAYING = 64 * 2**20

@@ -14,19 +14,19 @@ import numpy as np
 
 import s2ac
 from s2ac.algorithms import ALGORITHMS
-from s2ac.checks import Diverged, InvalidArgument, check_name
-from s2ac.envs.base import JaxEnv
-from s2ac.envs.gymnasium import CUSTOM, MakeEnv, maker
-from s2ac.envs.multigoal import MultigoalConfig, make_multigoal
+from s2ac.envs.gymnasium.adapter import CUSTOM, MakeEnv, maker
+from s2ac.envs.jax_env import JaxEnv
+from s2ac.envs.multigoal.env import MultigoalConfig, make_multigoal
+from s2ac.errors import Diverged, InvalidArgument, check_name
 from s2ac.replay import fetch
+from s2ac.runs import checkpoint
+from s2ac.runs.about import VERSION, read_about, same_run
+from s2ac.runs.begun import mark_saved
+from s2ac.runs.lock import RunInUse
+from s2ac.runs.records import Records
 from s2ac.settings import RunConfig
-from s2ac.training import checkpoint
-from s2ac.training.about import VERSION, read_about, same_run
-from s2ac.training.begun import mark_saved
 from s2ac.training.device import DeviceLoop, Episodes, LoopConfig, LoopState
 from s2ac.training.host import HostLoop
-from s2ac.training.lock import RunInUse
-from s2ac.training.records import Records
 from s2ac.training.tensorboard import check_tensorboard
 from s2ac.types import Transition
 

@@ -4,7 +4,7 @@ import importlib.util
 from pathlib import Path
 from typing import Any
 
-from s2ac.checks import InvalidArgument
+from s2ac.errors import InvalidArgument
 
 
 def check_tensorboard() -> None:

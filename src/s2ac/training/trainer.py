@@ -21,14 +21,14 @@ import numpy as np
 from tqdm import tqdm
 
 from s2ac.algorithms import ALGORITHMS
-from s2ac.checks import InvalidArgument, S2acError
-from s2ac.envs.gymnasium import MakeEnv
+from s2ac.envs.gymnasium.adapter import MakeEnv
+from s2ac.errors import InvalidArgument, S2acError
+from s2ac.runs import checkpoint
+from s2ac.runs.about import check_unchanged, read_about, with_defaults
+from s2ac.runs.begun import has_data, is_begun, make_empty, set_aside
+from s2ac.runs.lock import lock
+from s2ac.runs.records import Records
 from s2ac.settings import RunConfig, names_of
-from s2ac.training import checkpoint
-from s2ac.training.about import check_unchanged, read_about, with_defaults
-from s2ac.training.begun import has_data, is_begun, make_empty, set_aside
-from s2ac.training.lock import lock
-from s2ac.training.records import Records
 from s2ac.training.run import Run
 from s2ac.training.signals import signals
 from s2ac.training.tensorboard import Tensorboard

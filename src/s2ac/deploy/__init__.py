@@ -1,0 +1,1 @@
+"""Trained policies as files and as films."""

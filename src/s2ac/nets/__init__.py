@@ -1,0 +1,1 @@
+"""Networks: layers, critics, and critics with batch normalisation."""

@@ -1,0 +1,105 @@
+"""Whether a run has begun: what tells one that ended before its first checkpoint from one that has lost its checkpoints.
+
+    RUN/checkpoints    made before run.json, so that it is missing only if it was lost
+    RUN/checkpointed   written after the first checkpoint, so that an empty RUN/checkpoints beside it has lost some
+
+A run of an earlier version has neither from its beginning; its records tell whether training had gone past a checkpoint.
+To begin again over what there is takes a word of the user's, and removes nothing.
+"""
+
+import json
+import os
+from pathlib import Path
+
+from s2ac.errors import DiskError
+from s2ac.runs.checkpoint import DamagedCheckpoint, names
+
+MARK = "checkpointed"
+
+
+def make_empty(directory: Path) -> None:
+    """The directory of a new run, as yet without run.json."""
+    try:
+        (directory / "checkpoints").mkdir(parents=True, exist_ok=True)
+        (directory / "metrics.jsonl").touch()
+    except OSError as error:
+        raise DiskError(f"cannot write to {directory}: {error.strerror}") from error
+
+
+def has_data(directory: Path) -> bool:
+    """Whether there is something that a new run would write over."""
+    return bool(names(directory) or _steps(directory / "metrics.jsonl"))
+
+
+def mark_saved(directory: Path) -> None:
+    """Note that a checkpoint was written."""
+    try:
+        if not (directory / MARK).exists():
+            (directory / MARK).write_text("A checkpoint of this run was written.\n", encoding="utf-8")
+    except OSError as error:
+        raise DiskError(f"cannot write {directory / MARK}: {error.strerror}; the checkpoint is intact") from error
+
+
+def is_begun(directory: Path, checkpoint_every: int) -> bool:
+    """Whether there is a checkpoint to go on from; refuses if there is none but has been, or may have been."""
+    try:
+        if names(directory):
+            return True
+        why = _loss(directory, checkpoint_every)
+    except DamagedCheckpoint as error:
+        why = str(error)
+    if why:
+        raise DamagedCheckpoint(
+            f"{why}: restore it, or the permission to read it, or start again from step 0 with "
+            f"`s2ac train --resume {directory} --fresh`, which keeps the old files aside"
+        )
+    return False
+
+
+def _loss(directory: Path, checkpoint_every: int) -> str:
+    """Why a run without checkpoints must have had some; nothing if it need not."""
+    checkpoints, metrics = directory / "checkpoints", directory / "metrics.jsonl"
+    steps = _steps(metrics)
+    if not checkpoints.exists():
+        if steps or any((directory / "replay").glob("rows_*")):
+            return f"{checkpoints} is missing, but the run has {'records' if steps else 'a replay'}"
+        return ""
+    if (directory / MARK).exists():
+        return f"{checkpoints} holds no checkpoint, but there was one"
+    if any(step >= checkpoint_every for step in steps[:-1]):  # the last may be of a crash before its checkpoint
+        return f"{checkpoints} holds no checkpoint, but {metrics.name} goes on after one"
+    return ""
+
+
+def _steps(metrics: Path) -> list[int]:
+    """The steps that the records are of, in order; lines that are none are passed over."""
+    try:
+        lines = metrics.read_bytes().split(b"\n")[:-1]
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise DamagedCheckpoint(f"{metrics} cannot be read: {error.strerror}") from error
+    steps = set()
+    for line in lines:
+        try:
+            steps.add(int(json.loads(line)["env_step"]))
+        except (ValueError, KeyError, TypeError, RecursionError):
+            steps.add(0)
+    return sorted(steps)
+
+
+def set_aside(directory: Path) -> list[str]:
+    """Rename all that a run has, but for run.json, to NAME.old-N; what there is to say about it."""
+    parts = ("checkpoints", "replay", MARK, "metrics.jsonl")  # in this order: cut short, it is refused as before
+    number = 1
+    while any(os.path.lexists(directory / f"{name}.old-{number}") for name in parts):
+        number += 1
+    moved = {name: f"{name}.old-{number}" for name in parts if os.path.lexists(directory / name)}
+    try:
+        for name, aside in moved.items():
+            (directory / name).rename(directory / aside)
+    except OSError as error:
+        raise DiskError(f"cannot rename files of {directory}: {error.strerror}; nothing was removed") from error
+    make_empty(directory)
+    kept = f"; what it had is kept as {', '.join(moved.values())}" if moved else ""
+    return [f"it begins anew, with the same settings{kept}"]

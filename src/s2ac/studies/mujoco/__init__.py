@@ -1,0 +1,1 @@
+"""The MuJoCo study: nine systems on five tasks."""

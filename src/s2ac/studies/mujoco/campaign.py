@@ -1,0 +1,63 @@
+"""Running the MuJoCo study's jobs, one after the other or side by side: what is done is skipped, each leaves a record."""
+
+import os
+from pathlib import Path
+
+from s2ac.errors import InvalidArgument, S2acError
+from s2ac.launch.processes import Call, side_by_side
+from s2ac.runs.about import with_defaults
+from s2ac.studies.mujoco.jobs import Job, finished, record_of, train_job
+from s2ac.studies.mujoco.records import read_record, write_record
+
+
+def campaign(directory: Path, todo: list[Job], command: str) -> bool:
+    """Run what is not done yet, a record after each; whether all is done."""
+    for index, job in enumerate(todo):
+        of = f"run {index + 1} of {len(todo)}, {job.name}"
+        if done_before(directory, job):
+            print(f"{of}: done before", flush=True)
+            continue
+        print(f"{of}: {job.protocol.steps} steps", flush=True)
+        trained = train_job(directory / "runs" / job.name, job)
+        write_record(record_path(directory, job), record_of(job, trained, command))
+        if trained.stopped:
+            return False
+    return True
+
+
+def record_path(directory: Path, job: Job) -> Path:
+    """Where a job's record is, or will be."""
+    return directory / "records" / f"{job.name}.json"
+
+
+def done_before(directory: Path, job: Job) -> bool:
+    """Whether there is a record of the whole run; one of other settings is refused."""
+    path = record_path(directory, job)
+    if not path.exists():
+        return False
+    record = read_record(path)
+    if with_defaults(record["algo"], record["config"]) != job.config() or record["env"] != job.env:
+        raise InvalidArgument(f"{path} is of other settings than those asked for: take another --out")
+    return finished(record)
+
+
+STOPPED = 75  # exit code of a run that a signal stopped; the usual one for "try again later"
+
+
+def campaign_at_once(directory: Path, todo: list[Job], command: str, at_once: int) -> bool:
+    """`campaign` with so many runs side by side; whether all is done. A run that fails leaves the others to go on."""
+    os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # or the first one takes the accelerator's memory
+    todo = [job for job in todo if not done_before(directory, job)]
+    calls = [Call(job.name, _train_one, (directory, job, command)) for job in todo]
+    codes = side_by_side(calls, at_once, directory / "logs")
+    failed = [name for name, code in codes.items() if code not in (0, STOPPED)]
+    if failed:
+        raise S2acError(
+            f"failed: {', '.join(failed)}, see {directory}/logs; what is done stays: the same command tries them again, and "
+            f"--from-results {directory} draws what there is"
+        )
+    return all(codes.get(job.name) == 0 for job in todo)
+
+
+def _train_one(directory: Path, job: Job, command: str) -> int:
+    return 0 if campaign(directory, [job], command) else STOPPED

@@ -1,0 +1,1 @@
+"""The multigoal study: systems judged by the exact optimum."""

@@ -1,0 +1,121 @@
+"""What all studies share: records, claims, figures and progress."""
+
+import json
+import os
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, TypeVar
+
+from tqdm import tqdm
+
+from s2ac.errors import S2acError
+from s2ac.studies.statistics import Estimate
+
+Record = dict[str, Any]
+Item = TypeVar("Item")
+Verdict = Literal["holds", "does not hold", "not tested"]
+
+
+class Claim(NamedTuple):
+    """A claim of the paper, and what we measured of it."""
+
+    number: int
+    claim: str
+    place: str  # where the paper makes it
+    measured: str
+    interval: list[float] | None  # 95 %, of the number that `measured` leads with
+    verdict: Verdict
+    how: str  # how the verdict was computed
+
+
+def verdict(holds: bool) -> Literal["holds", "does not hold"]:
+    """The word for a decided claim."""
+    return "holds" if holds else "does not hold"
+
+
+def interval(estimate: Estimate) -> list[float]:
+    """An estimate's interval, rounded for a reader."""
+    return [round(estimate.low, 4), round(estimate.high, 4)]
+
+
+def open_output(path: str | os.PathLike[str]) -> Path:
+    """The output directory, made if need be."""
+    directory = Path(path)
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise S2acError(f"cannot write to {directory}: {error.strerror}") from error
+    return directory
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Write aside and rename, so that a reader never sees half a file."""
+    aside = path.with_suffix(path.suffix + ".part")
+    aside.write_text(json.dumps(value, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    aside.replace(path)
+
+
+class RecordFile:
+    """Records of a study, appended as JSON lines as they are made; an earlier study's file is replaced, or gone on with."""
+
+    def __init__(self, path: Path, resume: bool = False) -> None:
+        self.path = path
+        self.records: list[Record] = []
+        if resume and path.exists():
+            whole = path.read_text(encoding="utf-8").split("\n")[:-1]  # without a half-written last line
+            self.records = [json.loads(line) for line in whole]
+        path.write_text(
+            "".join(json.dumps(record, ensure_ascii=False) + "\n" for record in self.records), encoding="utf-8"
+        )
+
+    def add(self, records: list[Record]) -> None:
+        """Keep records in memory and on disk."""
+        self.records += records
+        with self.path.open("a", encoding="utf-8") as file:
+            file.write("".join(json.dumps(record, ensure_ascii=False) + "\n" for record in records))
+
+
+def read_records(path: Path, command: str, fields: tuple[str, ...]) -> list[Record]:
+    """The records of a finished study, each with these fields; a missing or damaged file, or one of another study, is answered
+    with the command that makes it."""
+    try:
+        records = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+        for record in records:
+            if not isinstance(record, dict) or not set(fields) <= set(record):
+                raise ValueError(f"a record without {', '.join(fields)}: of another study?")
+        return records
+    except OSError as error:
+        raise S2acError(f"{path}: {error.strerror}; `{command}` makes it") from error
+    except ValueError as error:
+        raise S2acError(f"{path} is damaged ({error}); `{command}` makes it again") from error
+
+
+def progress(items: Iterable[Item], describe: str, total: int) -> Iterator[Item]:
+    """Go through `items` with a bar on a terminal and with plain lines elsewhere."""
+    if sys.stderr.isatty():
+        yield from tqdm(items, desc=describe, total=total)
+        return
+    for index, item in enumerate(items):
+        print(f"{describe}: {index + 1} of {total}", flush=True)
+        yield item
+
+
+def save_figure(figure: Any, directory: Path, name: str) -> None:
+    """Write a figure as PNG and PDF."""
+    for suffix in ("png", "pdf"):
+        figure.savefig(directory / f"{name}.{suffix}", dpi=150, bbox_inches="tight")
+
+
+def figure_style() -> Any:
+    """Matplotlib settings of every figure; use with `matplotlib.rc_context`."""
+    return {
+        "font.size": 9,
+        "axes.titlesize": 9,
+        "axes.spines.top": False,
+        "axes.spines.right": False,
+        "axes.grid": True,
+        "grid.alpha": 0.25,
+        "legend.frameon": False,
+        "figure.constrained_layout.use": True,
+    }

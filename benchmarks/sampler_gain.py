@@ -22,7 +22,7 @@ import numpy as np
 
 from s2ac.algorithms.critics import energy_of, make_critics, min_value
 from s2ac.algorithms.s2ac import S2acConfig, make_s2ac, make_stein_policy
-from s2ac.algorithms.sac import box_of, gaussian_of
+from s2ac.algorithms.start import box_of, gaussian_of
 from s2ac.runs.about import read_about
 from s2ac.settings import resolve
 from s2ac.training.host import HostLoop

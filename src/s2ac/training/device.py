@@ -75,7 +75,7 @@ def env_steps(key: Key, loop: LoopState, algorithm: Algorithm, env: JaxEnv, unif
     if uniform:
         action = jax.vmap(lambda k: jax.random.uniform(k, low.shape, minval=low, maxval=high))(keys)
     else:
-        action = jax.vmap(lambda k, o: algorithm.act(k, loop.algorithm, o, algorithm.rules[0]))(keys, loop.observation)
+        action = jax.vmap(lambda k, o: algorithm.act(k, loop.algorithm, o, algorithm.explore))(keys, loop.observation)
     keys = jax.random.split(stream(key, STEP, loop.iteration), (num, 2))
     clipped = jnp.clip(action, low[None], high[None])
     env_state, step = jax.vmap(env.step)(keys[:, 0], loop.env, clipped)

@@ -196,7 +196,7 @@ class HostLoop:
                 waiting = None
 
         self._look()
-        rule = self.algorithm.rules[0]
+        rule = self.algorithm.explore
         for _ in range(rounds):
             start, rows = self._iteration, []
             for _ in range(self.config.horizon):

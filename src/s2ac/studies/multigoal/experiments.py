@@ -16,7 +16,7 @@ import numpy as np
 
 from s2ac.algorithms import ALGORITHMS
 from s2ac.algorithms.protocol import Algorithm
-from s2ac.algorithms.sac import gaussian_of
+from s2ac.algorithms.start import gaussian_of
 from s2ac.envs.multigoal.env import STATES, WALL, MultigoalConfig, make_multigoal
 from s2ac.envs.multigoal.exact import Solution, action_law, goal_shares, rollout, soft_q, solve, value_at
 from s2ac.settings import names_of, resolve

@@ -13,10 +13,9 @@ from s2ac.algorithms import ALGORITHMS
 from s2ac.cli.main import main
 from s2ac.errors import InvalidArgument, S2acError
 from s2ac.ranges import ranges_of
-from s2ac.runs.about import same_run
+from s2ac.runs.about import configs_of, same_run
 from s2ac.settings import RunConfig, names_of, resolve
 from s2ac.settings.entries import EVERY, PRESETS, entry_of
-from s2ac.training.trainer import configs_of
 
 BAD = {
     "hidden": [(0,), (16, -1), (2.5,), 16],

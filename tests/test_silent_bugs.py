@@ -33,18 +33,10 @@ from s2ac.studies.mujoco import figures as mujoco_figures
 from s2ac.studies.mujoco.claims import cells
 from s2ac.studies.mujoco.figures import smoothed
 from s2ac.studies.mujoco.records import scores_of
-from s2ac.training.device import (
-    EVALUATE,
-    INIT,
-    LoopConfig,
-    env_steps,
-    evaluate,
-    init_loop,
-    stream,
-    train_chunk,
-    warm_up,
-)
+from s2ac.training.device import env_steps, init_loop, train_chunk, warm_up
+from s2ac.training.evaluate import evaluate
 from s2ac.training.host import HostLoop
+from s2ac.training.loop import EVALUATE, INIT, LoopConfig, stream
 from s2ac.types import EnvSpec, Transition
 
 RELU = critic_activations("relu", None)

@@ -23,17 +23,18 @@ import numpy as np
 
 import s2ac
 from s2ac.algorithms import ALGORITHMS, Algorithm
-from s2ac.envs.gymnasium.adapter import MakeEnv, maker
+from s2ac.envs.gymnasium.adapter import MakeEnv
 from s2ac.envs.observations import checked
+from s2ac.envs.registry import ENVIRONMENTS, EnvLike, environment, maker_of, probe
 from s2ac.errors import InvalidArgument, check_between, check_count, check_name
-from s2ac.resolve import EnvLike, environment, find_agent, free_directory, probe
-from s2ac.runs import checkpoint
-from s2ac.runs.about import read_about
-from s2ac.runs.saving import Loaded, copy_to
+from s2ac.runs.places import find_agent, free_directory
+from s2ac.runs.policy import LoadedPolicy, load_policy
+from s2ac.runs.saving import copy_to, is_run_at, write_copy
 from s2ac.settings import RunConfig, resolve
-from s2ac.training.device import stream
-from s2ac.training.run import ENVS, Run
-from s2ac.training.trainer import begin, configs_of, open_run, train, write_about
+from s2ac.training.evaluate import Episodes, Player, make_player
+from s2ac.training.loop import stream
+from s2ac.training.run import Run
+from s2ac.training.trainer import begin, open_run, train, write_about
 from s2ac.types import Array, EnvSpec
 
 if TYPE_CHECKING:
@@ -109,9 +110,8 @@ class Agent:
         self._run = run
 
     _run: Run | None = None
-    _loaded: Loaded | None = None  # where a loaded agent came from, and what is there, until it has a run
-    _state: Any = None
-    _player: Run | None = None  # a loaded agent's run without its replay, for episodes
+    _loaded: LoadedPolicy | None = None  # what a loaded agent came from, until it has a run
+    _player: Player | None = None  # a loaded agent's, for episodes
 
     def _set_up(
         self,
@@ -138,12 +138,12 @@ class Agent:
     @property
     def directory(self) -> Path | None:
         """The run's directory; what was loaded is elsewhere if it was a saved copy."""
-        return self._run.directory if self._run else self._loaded.source if self._loaded else None
+        return self._run.directory if self._run else self._loaded.directory if self._loaded else None
 
     @property
     def env_step(self) -> int:
         """Environment steps of each seed so far."""
-        return self._run.env_step if self._run else int(self._loaded.manifest["step"]) if self._loaded else 0
+        return self._run.env_step if self._run else self._loaded.step if self._loaded else 0
 
     def __repr__(self) -> str:
         return f"Agent({self.env_name!r}, algo={self.algo!r}, seeds={self.config.seeds}) at step {self.env_step}"
@@ -199,7 +199,7 @@ class Agent:
         """Play whole episodes of every seed by a selection rule, on environments of their own."""
         check_count("episodes", episodes, 1)
         check_name("select", select, self.algorithm.rules)
-        played = self._to_play().play((select,), episodes)[select]
+        played = self._play(select, episodes)
         total = np.asarray(played.total)
         return Evaluation(float(total.mean()), float(total.std()), total, np.asarray(played.length))
 
@@ -254,9 +254,16 @@ class Agent:
         if seed_index not in self._policies:
             if not (isinstance(seed_index, int) and 0 <= seed_index < self.config.seeds):
                 raise InvalidArgument(f"seed_index = {seed_index!r}: must be from 0 to {self.config.seeds - 1}")
-            states = self._run.loop.state.algorithm if self._run else self._state
+            states = self._states()
             self._policies[seed_index] = jax.device_put(jax.tree.map(lambda leaf: leaf[seed_index], states))
         return self._policies[seed_index]
+
+    def _states(self) -> Any:
+        """The algorithm's state of every seed."""
+        if self._run:
+            return self._run.loop.state.algorithm
+        assert self._loaded is not None
+        return self._loaded.states
 
     # --- Files -----------------------------------------------------------------------------------------------
 
@@ -269,13 +276,13 @@ class Agent:
         if self._run and self._run.records and target.resolve() == self._run.directory.resolve():
             self._run.save()  # the run's own directory: a checkpoint among the others
             return target
-        if self._run is None and self._loaded and self._loaded.is_run_at(target):
+        if self._run is None and self._loaded and is_run_at(self._loaded, target):
             return target  # a training's own directory, from which nothing has changed
 
         def write(aside: Path) -> None:
             if self._run is None:
                 assert self._loaded is not None
-                self._loaded.write(aside, replay, self.config.capacity)
+                write_copy(self._loaded, aside, replay)
             else:
                 write_about(self._run, aside)
                 self._run.save(aside, replay)
@@ -293,7 +300,7 @@ class Agent:
         """The run with its replay, opened when it is first needed: to learn."""
         if self._run is None:
             assert self._loaded is not None
-            run, complaints = open_run(self._loaded.source, self._make)
+            run, complaints = open_run(self._loaded.directory, self._make)
             if run.records is None:  # a saved copy stays as it is: learning goes on elsewhere, no bits are promised
                 run.directory = free_directory(self.env_name, self.algo)
                 complaints = []
@@ -302,14 +309,12 @@ class Agent:
             self._run, self._player = run, None
         return self._run
 
-    def _to_play(self) -> Run:
-        """The run, or if the agent has not learned since it was loaded one without its replay."""
+    def _play(self, select: str, episodes: int) -> Episodes:
+        """Episodes by the run's environments, or if the agent has not learned since it was loaded by some of its own."""
         if self._run is not None:
-            return self._run
-        if self._player is None:
-            assert self._loaded is not None
-            self._player, _ = open_run(self._loaded.source, self._make, replay=False)
-        return self._player
+            return self._run.loop.play((select,), episodes)[select]
+        self._player = self._player or make_player(self.env_name, self._make, self.algorithm, self.spec, self.config)
+        return self._player.play(self._states(), (select,), episodes)[select]
 
 
 def load(directory: str | Path, env: EnvLike | None = None) -> Agent:
@@ -317,30 +322,17 @@ def load(directory: str | Path, env: EnvLike | None = None) -> Agent:
 
     `env` is needed to learn or evaluate if the environment was not given by name; to predict it is not.
     """
-    source = find_agent(directory)
-    about = read_about(source)
-    check_name(f"{source}/run.json: algo", about.get("algo"), ALGORITHMS)
-    algorithm_config, config = configs_of(about, source)
-    manifest, arrays, _, complaints = checkpoint.load_latest(source, replay=False)
-    for complaint in complaints:
+    name, make = environment(env) if env is not None else (None, None)
+    if name is not None and make is None and name not in ENVIRONMENTS:
+        make = maker_of(name)
+    policy = load_policy(find_agent(directory), make)
+    for complaint in policy.complaints:
         warnings.warn(complaint, stacklevel=2)
-    name, make = environment(env) if env is not None else (about["env"], None)
-    if env is not None and make is None and name not in ENVS:
-        make = maker(name)
-    facts = manifest["facts"]
-    if "spec" in facts:
-        ends = (tuple(facts["spec"][f"action_{end}"]) for end in ("low", "high"))
-        spec, layout = EnvSpec(facts["spec"]["observation_size"], *ends), facts.get("layout")
-    else:
-        spec, layout = probe(name, make)
-    if env is not None and (given := probe(name, make)[0]) != spec:
-        raise InvalidArgument(f"env = {name!r} has {given}, but the agent was trained with {spec}")
+    if name is not None and (given := probe(name, make)[0]) != policy.spec:
+        raise InvalidArgument(f"env = {name!r} has {given}, but the agent was trained with {policy.spec}")
     agent = Agent.__new__(Agent)
-    agent._set_up(about, algorithm_config, config, spec, layout, make)
-    agent._loaded = Loaded(source, about, manifest, arrays)
-    like = jax.eval_shape(jax.vmap(agent.algorithm.init), jax.random.split(agent._key, config.seeds))
-    own = {name: array for name, array in arrays.items() if name.startswith("['algorithm']")}
-    agent._state = checkpoint.arrays_to_tree({"algorithm": like}, own)["algorithm"]
+    agent._set_up(policy.about, policy.algorithm_config, policy.config, policy.spec, policy.layout, make)
+    agent._loaded = policy
     return agent
 
 

@@ -1,10 +1,14 @@
 """run.json, read back: what was asked for."""
 
+import dataclasses
 import json
 from pathlib import Path
 from typing import Any
 
+from s2ac.algorithms import ALGORITHMS
 from s2ac.errors import InvalidArgument, S2acError
+from s2ac.runs.checkpoint import DamagedCheckpoint
+from s2ac.settings import RunConfig, names_of
 
 
 def read_about(directory: Path) -> dict[str, Any]:
@@ -100,3 +104,25 @@ def same_run(one: dict[str, Any], other: dict[str, Any]) -> bool:
         return {**whole, "version": VERSION, "run": {**whole["run"], **free}}
 
     return settings(one) == settings(other)
+
+
+def configs_of(about: dict[str, Any], directory: Path) -> tuple[Any, RunConfig]:
+    """The algorithm's config and the run's, from run.json."""
+    try:
+        entry = ALGORITHMS[about["algo"]]
+        check_unchanged(about["algo"], about)
+        about = with_defaults(about["algo"], about)
+        given = about["algorithm"]
+        tupled = {name: tuple(value) if isinstance(value, list) else value for name, value in given.items()}
+        if unknown := sorted(tupled.keys() - names_of(entry.config)):
+            raise InvalidArgument(f"{about['algo']} has no field {', '.join(unknown)} in this version")
+        algorithm_config = dataclasses.replace(entry.config, **tupled)
+        return algorithm_config, RunConfig(**{**about["run"], "select": tuple(about["run"]["select"])})
+    except (InvalidArgument, ValueError, KeyError, TypeError) as error:
+        raise S2acError(f"{directory}/run.json cannot be used: {error}") from error
+
+
+def check_described(directory: Path, about: dict[str, Any], manifest: dict[str, Any]) -> None:
+    """Refuse a checkpoint of another run than the one that run.json describes."""
+    if not same_run(manifest["facts"]["about"], about):
+        raise DamagedCheckpoint(f"{directory}: the checkpoint is not of the run that run.json describes")

@@ -29,7 +29,9 @@ from s2ac.studies.multigoal.scores import (
     smoothness_by_differences,
 )
 from s2ac.studies.study import Record, progress
-from s2ac.training.device import LoopConfig, evaluate, init_loop, train_chunk, warm_up
+from s2ac.training.device import init_loop, train_chunk, warm_up
+from s2ac.training.evaluate import evaluate
+from s2ac.training.loop import LoopConfig
 from s2ac.types import Array, Key
 
 ALPHAS = (0.2, 1.0, 10.0, 20.0)

@@ -11,36 +11,11 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from s2ac.envs.multigoal.env import STATES, THREE_GOALS, WALL
+from s2ac.envs.multigoal.pictures import GOAL_COLOURS
 from s2ac.studies.study import Record, figure_style, save_figure
 
-GOAL_COLOURS = ("#ee6677", "#4477aa", "#228833")
 STARTS = ((3, "-", "s_d"), (5, "--", "s_f"))  # the states, of the six, whose start is drawn
 SYSTEM_COLOURS = ("#cc3311", "#ee7733", "#ee3377", "#0077bb", "#33bbee", "#009988")
-
-
-def draw_trajectories(paths: np.ndarray, title: str, file: Path) -> None:
-    """Trajectories `[S, E, T, 2]`, a panel per seed, coloured by the goal they reach; with each goal's share."""
-    seeds = len(paths)
-    goals = np.array(THREE_GOALS)
-    with plt.rc_context(figure_style()):
-        figure, axes = plt.subplots(1, seeds, figsize=(4.4 * seeds, 4.6), squeeze=False)
-        for index, panel in enumerate(axes[0]):
-            reached = np.linalg.norm(paths[index, :, -1, None] - goals[None], axis=-1) <= 0.5 + 1e-6  # [E, G]
-            for path, hits in zip(paths[index], reached, strict=True):
-                colour = GOAL_COLOURS[int(np.argmax(hits))] if hits.any() else "#999999"
-                panel.plot(*path.T, color=colour, alpha=0.35, linewidth=0.9)
-            for goal, share, colour in zip(goals, reached.mean(axis=0), GOAL_COLOURS, strict=True):
-                panel.add_patch(plt.Circle(tuple(goal), 0.5, color=colour, alpha=0.35))
-                panel.annotate(f"{share:.0%}", goal, ha="center", va="center", fontweight="bold")
-            panel.plot(0, 0, "k*", markersize=9)
-            panel.set(xlim=(-7, 7), ylim=(-7, 7), aspect="equal", xlabel="x", ylabel="y")
-            panel.set_title(
-                f"seed {index}: {reached.any(axis=1).mean():.0%} of {len(paths[index])} episodes reach a goal"
-            )
-        figure.suptitle(f"{title}: paths from the star, and each goal's share", fontsize=9)
-        file.parent.mkdir(parents=True, exist_ok=True)
-        figure.savefig(file, dpi=150)
-        plt.close(figure)
 
 
 def draw(records: list[Record], directory: Path) -> list[Path]:

@@ -12,9 +12,11 @@ import scipy.stats
 
 import s2ac
 from s2ac.cli.main import main
+from s2ac.samplers import make_dld
 from s2ac.studies.entropy import claims as entropy_claims
 from s2ac.studies.entropy import experiments as entropy
 from s2ac.studies.entropy import targets as entropy_targets
+from s2ac.studies.entropy import which
 from s2ac.studies.entropy.study import make
 from s2ac.studies.registry import STUDIES
 from s2ac.studies.statistics import calibration, nearest_neighbour_entropy, t_interval
@@ -51,9 +53,9 @@ def test_shipped_results_decide_all_claims():
 
 def test_which_entropy_of_a_law_that_did_not_move():
     """With a vanishing step every form's number is the start's entropy, and so is the truth."""
-    setting = entropy.TABLE[0]._replace(step_size=1e-9)
-    scale = entropy.SCALES["quick"]._replace(replicates=2000)
-    record = entropy.run_which(setting, "all", scale)[0]
+    setting = which.TABLE[0]._replace(step_size=1e-9)
+    scale = which.SCALES["quick"]._replace(replicates=2000)
+    record = which.run_which(setting, "all", scale)[0]
     assert record["number"]["value"] == pytest.approx(record["start"], abs=0.05)
     assert record["truth"]["value"] == pytest.approx(record["start"], abs=0.1)
 
@@ -90,7 +92,7 @@ def test_study_stops_at_nan_and_keeps_what_it_had(tmp_path, capsys, monkeypatch)
     """A sampler that blows up in the second run: the first is on disk and drawn, the message names run and step."""
     runs = [
         entropy.Run("figure 4a, SVGD", lambda: entropy.run_sampler("SVGD", entropy.figure_samplers()["SVGD"], 2)),
-        entropy.Run("figure 4a, DLD", lambda: entropy.run_sampler("DLD", (entropy.make_dld(1e5), 20), 2)),
+        entropy.Run("figure 4a, DLD", lambda: entropy.run_sampler("DLD", (make_dld(1e5), 20), 2)),
     ]
     study = STUDIES["entropy"]._replace(run=lambda directory, options: make(directory, runs, "a command"))
     monkeypatch.setitem(STUDIES, "entropy", study)

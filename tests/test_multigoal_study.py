@@ -11,8 +11,8 @@ from s2ac.cli.main import main
 from s2ac.envs.multigoal.exact import ActionLaw
 from s2ac.errors import S2acError
 from s2ac.studies.multigoal.claims import decide, left_share, table
-from s2ac.studies.multigoal.experiments import ALPHAS, EXTRAS, MAP, SYSTEMS
 from s2ac.studies.multigoal.scores import moments, smoothness_by_differences
+from s2ac.studies.multigoal.systems import ALPHAS, EXTRAS, MAP, SYSTEMS
 from s2ac.studies.registry import STUDIES
 from s2ac.studies.reproduce import reproduce
 from s2ac.studies.study import RecordFile

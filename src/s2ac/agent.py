@@ -18,11 +18,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 import s2ac
 from s2ac.algorithms import ALGORITHMS, Algorithm
+from s2ac.asking import Cloud, Evaluation, compiled_action, compiled_cloud, evaluation_of
 from s2ac.envs.gymnasium.adapter import MakeEnv
 from s2ac.envs.observations import checked
 from s2ac.envs.registry import ENVIRONMENTS, EnvLike, environment, maker_of, probe
@@ -32,15 +32,12 @@ from s2ac.runs.policy import LoadedPolicy, load_policy
 from s2ac.runs.saving import copy_to, is_run_at, write_copy
 from s2ac.settings import RunConfig, resolve
 from s2ac.training.evaluate import Episodes, Player, make_player
-from s2ac.training.loop import stream
 from s2ac.training.run import Run
 from s2ac.training.trainer import begin, open_run, train, write_about
-from s2ac.types import Array, EnvSpec
+from s2ac.types import EnvSpec
 
 if TYPE_CHECKING:
     from s2ac.deploy.export import Exported
-
-PREDICT, CLOUD = 100, 101  # streams of random numbers of their own, apart from those of training
 
 
 class StopTraining(Exception):
@@ -53,23 +50,6 @@ class Progress(NamedTuple):
     env_step: int
     records: list[dict[str, Any]]  # the chunk's, one per seed, and those of an evaluation if there was one
     agent: "Agent"
-
-
-class Cloud(NamedTuple):
-    """Actions of an observation with their density; with a batch of observations `[B, …]`."""
-
-    particles: np.ndarray  # [num, D], actions
-    log_prob: np.ndarray  # [num], log-density in action space; nan where the algorithm does not know it (SQL)
-    entropy: np.ndarray  # (), −mean log_prob
-
-
-class Evaluation(NamedTuple):
-    """Returns of whole episodes."""
-
-    mean: float
-    std: float
-    returns: np.ndarray  # [S, E]
-    lengths: np.ndarray  # [S, E]
 
 
 Callback = Callable[[Progress], bool | None]
@@ -199,9 +179,7 @@ class Agent:
         """Play whole episodes of every seed by a selection rule, on environments of their own."""
         check_count("episodes", episodes, 1)
         check_name("select", select, self.algorithm.rules)
-        played = self._play(select, episodes)
-        total = np.asarray(played.total)
-        return Evaluation(float(total.mean()), float(total.std()), total, np.asarray(played.length))
+        return evaluation_of(self._play(select, episodes))
 
     # --- Asking ----------------------------------------------------------------------------------------------
 
@@ -220,9 +198,7 @@ class Agent:
         compiled = self._compiled.get(select)
         if compiled is None:
             check_name("select", select, self.algorithm.rules)
-            compiled = self._compiled[select] = jax.jit(
-                lambda *given: act_of(self.algorithm, self.spec, select, *given)
-            )
+            compiled = self._compiled[select] = compiled_action(self.algorithm, self.spec, select)
         if draw is None:
             self._draws += 1
             draw = self._draws
@@ -237,12 +213,7 @@ class Agent:
         flat = checked(observation, self.spec.observation_size, self._layout)
         compiled = self._compiled.get(num)
         if compiled is None:
-
-            def one(state: Any, key: Array, count: Array, observation: Array) -> Any:
-                drawn = over_batch(lambda k, o: cloud(k, state, o, num)[:2], stream(key, CLOUD, count), observation)
-                return (*drawn, -jnp.mean(drawn[1], axis=-1))
-
-            compiled = self._compiled[num] = jax.jit(one)
+            compiled = self._compiled[num] = compiled_cloud(cloud, num)
         if draw is None:
             self._draws += 1
             draw = self._draws
@@ -334,22 +305,3 @@ def load(directory: str | Path, env: EnvLike | None = None) -> Agent:
     agent._set_up(policy.about, policy.algorithm_config, policy.config, policy.spec, policy.layout, make)
     agent._loaded = policy
     return agent
-
-
-def over_batch(function: Callable[[Array, Array], Any], key: Array, observation: Array) -> Any:
-    """A function of a key and one observation, on one observation or a batch."""
-    if observation.ndim == 1:
-        return function(key, observation)
-    return jax.vmap(function)(jax.random.split(key, observation.shape[0]), observation)
-
-
-def act_of(
-    algorithm: Algorithm, spec: EnvSpec, select: str, state: Any, key: Array, count: Array, observation: Array
-) -> Array:
-    """The action, inside the box, by the `count`-th draw."""
-    low, high = jnp.asarray(spec.action_low, jnp.float32), jnp.asarray(spec.action_high, jnp.float32)
-
-    def one(key: Array, observation: Array) -> Array:
-        return jnp.clip(algorithm.act(key, state, observation, select), low, high)
-
-    return over_batch(one, stream(key, PREDICT, count), observation)

@@ -4,8 +4,9 @@ from pathlib import Path
 
 from s2ac.errors import Diverged, check_name
 from s2ac.studies.entropy.claims import decide, which_table
-from s2ac.studies.entropy.experiments import SCALES, Run, experiments
+from s2ac.studies.entropy.experiments import Run, experiments
 from s2ac.studies.entropy.figures import draw
+from s2ac.studies.entropy.which import SCALES
 from s2ac.studies.study import Gathered, Options, RecordFile, Study, progress, read_records
 
 

@@ -5,8 +5,9 @@ from pathlib import Path
 
 from s2ac.errors import check_name
 from s2ac.studies.multigoal.claims import decide, table
-from s2ac.studies.multigoal.experiments import EXTRAS, REWARDS, SCALES, SYSTEMS, experiments
+from s2ac.studies.multigoal.experiments import experiments
 from s2ac.studies.multigoal.figures import draw
+from s2ac.studies.multigoal.systems import EXTRAS, REWARDS, SCALES, SYSTEMS
 from s2ac.studies.study import Gathered, Options, Record, RecordFile, Study, progress, read_records
 
 FIELDS = ("name", "kind", "alpha")

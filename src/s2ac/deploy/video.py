@@ -76,7 +76,7 @@ def rendered(name: str) -> gymnasium.Env:
             f"env = {name!r} is an environment of your own: s2ac.deploy.video.play(agent, file, env=...)"
         )
     if name in GYMNASIUM_NAMES or name.startswith("s2ac/"):
-        import s2ac.envs.multigoal.gymnasium  # noqa: F401  registers it
+        import s2ac.envs.gymnasium.names  # noqa: F401  registers it
     elif sys.platform == "linux" and not (os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")):
         os.environ.setdefault("MUJOCO_GL", "egl")  # MuJoCo's own default wants a display
     try:

@@ -100,11 +100,11 @@ def in_mujoco(config, actions):
 
 @pytest.mark.parametrize(("name", "obstacles"), [("simple", False), ("medium", False), ("hard", True)])
 def test_motion_is_that_of_mujoco(name, obstacles, x64):
-    """In float64 to 1e-6 after 150 steps, through hundreds of contacts, two at once among them."""
+    """In float64 to 1e-8 after 150 steps, through hundreds of contacts, two at once among them."""
     config = PointMazeConfig(name, obstacles=obstacles)
     actions = np.repeat(np.random.default_rng(0).uniform(-1.3, 1.3, (20, 15, 2)), 10, axis=1)
     found, wanted = in_jax(config, actions), in_mujoco(config, actions)
-    np.testing.assert_allclose(found.observation, wanted[..., :4], atol=1e-6)
+    np.testing.assert_allclose(found.observation, wanted[..., :4], atol=1e-8)
     np.testing.assert_array_equal(found.reward, wanted[..., 4])
     np.testing.assert_array_equal(found.terminated, wanted[..., 5])
     assert (wanted[..., 7] > 0).sum() > 150

@@ -17,7 +17,7 @@ GOAL, START, PATH, BALL = (238, 102, 119), (34, 136, 51), (119, 170, 221), (68, 
 def draw(
     config: PointMazeConfig, paths: Iterable[np.ndarray], maze: Maze | None = None, size: int = SIZE
 ) -> np.ndarray:
-    """The maze, its goals, the cells `o` (light, or boxes in the obstacle test), the start, and paths `[T, 2]` with a ball at the end."""
+    """The maze with its goals, its cells `o` (light, or boxes in the obstacle test), and paths `[T, 2]` of a ball."""
     maze = maze or maze_of(config.maze)
     canvas = Canvas((maze.width / 2, maze.height / 2), size, WHITE)
     for centre in maze.walls:

@@ -5,9 +5,10 @@ One of the two substeps of MuJoCo's Euler integrator, with mass m, damping b and
     a⁰ = (gear u − b v) / m,    v ← v + h a / (1 + h b / m),    x ← x + h v
     a  = argmin ½ ‖a − a⁰‖² + Σ_c ½ w_c min(0, n_c·a − r_c)²
 
-The sum is over the contacts of the ball with boxes, each with normal n, gap d (distance − radius − margin, below 0), impedance
-i(d), w = i / (1 − i) and reference acceleration r = −B n·v − K i d. A ball can meet at most three boxes: its neighbours to the
-side, above or below, and across the corner between. The least square's active contacts are found by trying all eight sets.
+The sum is over the contacts of the ball with boxes, each with normal n, gap d (distance − radius − margin, below 0),
+impedance i(d), w = i / (1 − i) and reference acceleration r = −B n·v − K i d. A ball can meet at most three boxes:
+its neighbours to the side, above or below, and across the corner between. The least square's active contacts are
+found by trying all eight sets.
 """
 
 import itertools
@@ -51,7 +52,7 @@ class PointMazeState(NamedTuple):
 
 
 def nearest_boxes(solid: Array, position: Array) -> tuple[Array, Array]:
-    """Normals `[3, 2]` of the boxes that the ball can meet, and the gaps `[3]`; a gap is infinite where there is no box."""
+    """Normals `[3, 2]` of the boxes that the ball can meet, and the gaps `[3]`, infinite where there is no box."""
     half = np.array(solid.shape, np.float32) / 2
     cell = jnp.floor(position + half)
     side = jnp.where(position + half - cell >= 0.5, 1.0, -1.0)

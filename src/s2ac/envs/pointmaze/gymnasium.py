@@ -1,10 +1,11 @@
-"""PointMaze on MuJoCo as Gymnasium environments: importing this module registers `s2ac/PointMaze-simple-v0`, `-medium-v0`, `-hard-v0`.
+"""PointMaze on MuJoCo in Gymnasium: importing this module registers `s2ac/PointMaze-simple-v0`, `-medium-` and `-hard-`.
 
     import gymnasium, s2ac.envs.pointmaze.gymnasium
     env = gymnasium.make("s2ac/PointMaze-simple-v0", obstacles=True, render_mode="rgb_array")
 
-Keyword arguments are the fields of `PointMazeConfig`; `remove` and `obstacles` are for tests of a trained policy. A step's
-`info` holds `goal`, the index of the goal reached or −1, and `touched`, whether an obstacle was. Pictures need no OpenGL.
+Keyword arguments are the fields of `PointMazeConfig`; `remove` and `obstacles` are for tests of a trained policy. A
+step's `info` holds `goal`, the index of the goal reached or −1, and `touched`, whether an obstacle was. Pictures need
+no OpenGL.
 """
 
 from typing import Any
@@ -63,7 +64,7 @@ class PointMazeEnv(gymnasium.Env):
         return self._observation(), {}
 
     def step(self, action: np.ndarray) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
-        """Push; the episode ends at a goal, at a touched obstacle (both terminations) or after the time limit (truncation)."""
+        """Push; the episode ends at a goal or a touched obstacle (terminations), or by the clock (truncation)."""
         self.data.ctrl[:] = np.clip(action, -1.0, 1.0)
         touched = False
         for _ in range(FRAME_SKIP):
@@ -95,7 +96,10 @@ class PointMazeEnv(gymnasium.Env):
 
 
 def model_of(maze: Maze, obstacles: bool) -> str:
-    """MuJoCo's model: a box for every wall cell, and the ball. The margin is the ball's alone: some versions add both, others take the larger."""
+    """MuJoCo's model: a box for every wall cell, and the ball.
+
+    The margin is the ball's alone, since some versions of MuJoCo add those of both bodies and others take the larger.
+    """
     boxes = "".join(
         f'<geom type="box" size="{HALF} {HALF} {HALF}" pos="{x} {y} 0"/>'
         for x, y in maze.walls + (maze.obstacles if obstacles else ())

@@ -1,7 +1,8 @@
 """The mazes as text, checked, and where their cells are. Nothing here imports JAX or MuJoCo.
 
-One character is a cell of side 1: `#` wall, `o` free in training and an obstacle in the obstacle test, `G` goal, `S` start,
-`.` free, `_` outside. The cell in row i and column j has its centre at x = j + ½ − width/2, y = height/2 − i − ½.
+One character is a cell of side 1: `#` wall, `o` free in training and an obstacle in the obstacle test, `G` goal, `S`
+start, `.` free, `_` outside. The cell in row i and column j has its centre at x = j + ½ − width/2, y = height/2 − i −
+½.
 """
 
 from typing import NamedTuple
@@ -122,7 +123,7 @@ def _open(rows: list[str], i: int, j: int) -> bool:
 
 
 def solid_cells(maze: Maze, obstacles: bool) -> np.ndarray:
-    """Which cells are boxes, bool `[width, height]`; cell (i, j) has its lower left corner at (i − width/2, j − height/2)."""
+    """Which cells are boxes, bool `[width, height]`; the lower left corner of (i, j) is (i − width/2, j − height/2)."""
     solid = np.zeros((maze.width, maze.height), bool)
     for x, y in maze.walls + (maze.obstacles if obstacles else ()):
         solid[int(x + maze.width / 2), int(y + maze.height / 2)] = True

@@ -1,8 +1,9 @@
 """What PointMaze is made of: the ball's constants, the options, and when a goal is reached or an obstacle touched.
 
-The rules take NumPy and JAX arrays alike, so both forms of the environment judge by the same lines. The constants are those
-of `point.xml` in Gymnasium-Robotics 1.4.2: a sphere on two slides, pushed by two motors, without gravity or friction. The
-contact's stiffness is MuJoCo's default. Frame skip, the limit of the speed and the reward are of the DrAC paper's mazes.
+The rules take NumPy and JAX arrays alike, so both forms of the environment judge by the same lines. The constants are
+those of `point.xml` in Gymnasium-Robotics 1.4.2: a sphere on two slides, pushed by two motors, without gravity or
+friction. The contact's stiffness is MuJoCo's default. Frame skip, the limit of the speed and the reward are of the
+DrAC paper's mazes.
 """
 
 import math

@@ -1,6 +1,13 @@
 """How well a policy knows its goals, from the outcomes of its episodes: indices of goals, −1 for none, `[E]` in order.
 
-Robustness is the benchmark's, with five tries: whether five consecutive episodes are enough when something is in the way.
+Robustness is the benchmark's, with five tries: whether five consecutive episodes are enough when something is in the
+way.
+
+No exact optimum is computed, as multigoal has one: position and velocity are four dimensions, and at spacings that
+resolve one step, 0.05 and 0.1, the simple maze alone has 3·10⁸ states. Position alone does not do: at full speed the
+ball needs about 20 steps to turn round, and moves up to 0.1 in each. What is exact is symmetry: both reflections map
+each maze onto itself, start included, so the one optimum of an entropy-regularised objective reaches mirrored goals
+equally often (four of four, and twice four of eight).
 """
 
 import math

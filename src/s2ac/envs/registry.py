@@ -2,6 +2,7 @@
 
 import copy
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -13,6 +14,10 @@ from s2ac.envs.gymnasium.simulators import MakeEnv
 from s2ac.envs.jax_env import JaxEnv
 from s2ac.envs.multigoal import pictures as multigoal
 from s2ac.envs.multigoal.env import MultigoalConfig, make_multigoal
+from s2ac.envs.pointmaze import draw as pointmaze
+from s2ac.envs.pointmaze.env import make_pointmaze
+from s2ac.envs.pointmaze.maps import LAYOUTS
+from s2ac.envs.pointmaze.rules import PointMazeConfig
 from s2ac.errors import InvalidArgument
 from s2ac.types import EnvSpec
 
@@ -37,6 +42,13 @@ ENVIRONMENTS: dict[str, Entry] = {
         multigoal.draw_trajectories,
     ),
 }
+for _maze in LAYOUTS:
+    ENVIRONMENTS[f"pointmaze-{_maze}"] = Entry(
+        partial(make_pointmaze, PointMazeConfig(_maze)),
+        f"s2ac/PointMaze-{_maze}-v0",
+        partial(pointmaze.describe, PointMazeConfig(_maze)),
+        partial(pointmaze.draw_trajectories, PointMazeConfig(_maze)),
+    )
 
 
 def maker_of(name: str) -> MakeEnv:

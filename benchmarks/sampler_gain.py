@@ -21,7 +21,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from s2ac.algorithms.critics import energy_of, make_critics, min_value
-from s2ac.algorithms.s2ac import S2acConfig, make_s2ac, make_stein_policy
+from s2ac.algorithms.s2ac import make_s2ac, make_stein_policy
+from s2ac.algorithms.s2ac_config import S2acConfig
 from s2ac.algorithms.start import box_of, gaussian_of
 from s2ac.runs.about import configs_of, read_about
 from s2ac.settings import resolve

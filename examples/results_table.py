@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from s2ac.algorithms.s2ac import S2acConfig
+from s2ac.algorithms.s2ac_config import S2acConfig
 from s2ac.studies.mujoco import claims as mujoco_claims
 from s2ac.studies.mujoco.jobs import SCALES, TASKS
 from s2ac.studies.mujoco.records import find, num_seeds_of, read_all

@@ -33,7 +33,8 @@ from s2ac.algorithms.ppo import (
     no_moments,
     seen,
 )
-from s2ac.algorithms.s2ac import S2acConfig, make_s2ac, make_stein_policy
+from s2ac.algorithms.s2ac import make_s2ac, make_stein_policy
+from s2ac.algorithms.s2ac_config import S2acConfig
 from s2ac.algorithms.sac import SacConfig, make_sac
 from s2ac.algorithms.sac_nf import SacNfConfig, make_sac_nf
 from s2ac.algorithms.sql import soft_value
@@ -116,7 +117,9 @@ def test_without_steps_s2ac_with_flows_is_sac_nf():
     ]
     np.testing.assert_array_equal(means[0], means[1])
     assert np.abs(means[1] - means[2]).max() > 1e-4  # the Gaussian's mean goes through the flows
-    with pytest.raises(InvalidArgument, match="num_flows = 2: must be 0 where the start is fixed"):
+    with pytest.raises(
+        InvalidArgument, match="num_flows = 2: must be left out, it has no effect where the start is fixed"
+    ):
         replace(config, start_std=0.7)
 
 

@@ -19,7 +19,7 @@ ORDER = (
     ("runs",),
     ("training",),
     ("launch", "studies", "report", "deploy"),
-    ("asking",),
+    ("asking", "callbacks"),
     ("agent",),
     ("cli",),
     ("__main__",),

@@ -15,7 +15,8 @@ import scipy.interpolate
 import scipy.stats
 
 from s2ac.algorithms.ppo import PpoConfig, make_ppo, policy_of
-from s2ac.algorithms.s2ac import S2acConfig, make_stein_policy
+from s2ac.algorithms.s2ac import make_stein_policy
+from s2ac.algorithms.s2ac_config import S2acConfig
 from s2ac.algorithms.sac import SacConfig
 from s2ac.algorithms.sac_nf import SacNfConfig
 from s2ac.algorithms.start import box_of, make_start_policy

@@ -19,7 +19,8 @@ from s2ac.algorithms.critics import critic_loss, min_value, td_target
 from s2ac.algorithms.ddpg import DdpgConfig, make_ddpg
 from s2ac.algorithms.ppo import PpoConfig, make_ppo, policy_of
 from s2ac.algorithms.protocol import Algorithm
-from s2ac.algorithms.s2ac import S2acConfig, make_s2ac
+from s2ac.algorithms.s2ac import make_s2ac
+from s2ac.algorithms.s2ac_config import S2acConfig
 from s2ac.algorithms.sac import SacConfig, make_sac
 from s2ac.algorithms.sac_nf import SacNfConfig, make_sac_nf
 from s2ac.algorithms.sql import SqlConfig, make_sql

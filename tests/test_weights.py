@@ -11,7 +11,8 @@ import pytest
 import scipy.stats
 
 from s2ac.algorithms.critics import energy_of, min_value
-from s2ac.algorithms.s2ac import S2acConfig, make_s2ac, make_sampler, make_stein_policy
+from s2ac.algorithms.s2ac import make_s2ac, make_sampler, make_stein_policy
+from s2ac.algorithms.s2ac_config import S2acConfig
 from s2ac.algorithms.weights import effective_size, shares, soft_value
 from s2ac.distributions import Gaussian
 from s2ac.errors import InvalidArgument
@@ -259,9 +260,9 @@ def test_the_importance_identity_holds_with_the_default_settings(name):
     ({"max_jacobian_norm": 1.0}, "max_jacobian_norm = 1.0: must be below 1 with references"),
     ({"form": "all", "num_references": 0, "weighted": True}, "weighted = True: needs an exact density"),
     ({"form": "tracer-own-score", "weighted": True}, "weighted = True: needs an exact density"),
-    ({"explore_alpha": 1.0}, "explore_alpha = 1.0: must be 0 where weighted is off"),
+    ({"explore_alpha": 1.0}, "explore_alpha = 1.0: must be left out, it has no effect where weighted is off"),
     ({"start_std": 0.5, "start_alpha": 0.0}, "start_alpha = 0.0: must be None where the start is fixed"),
-    ({"guide": (8,), "num_steps": 0}, "must be empty where there are no steps"),
+    ({"guide": (8,), "num_steps": 0}, "no effect where there are no steps"),
 ])  # fmt: skip
 def test_what_cannot_work_is_refused_by_name(fields, message):
     with pytest.raises(InvalidArgument, match=re.escape(message)):

@@ -13,9 +13,8 @@ A loaded agent needs its environment only to learn or to be evaluated, not to pr
 
 import math
 import warnings
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import jax
 import numpy as np
@@ -23,6 +22,7 @@ import numpy as np
 import s2ac
 from s2ac.algorithms import ALGORITHMS, Algorithm
 from s2ac.asking import Cloud, Evaluation, compiled_action, compiled_cloud, evaluation_of
+from s2ac.callbacks import Callback, Progress, StopTraining
 from s2ac.envs.gymnasium.adapter import MakeEnv
 from s2ac.envs.observations import checked
 from s2ac.envs.registry import ENVIRONMENTS, EnvLike, environment, maker_of, probe
@@ -38,21 +38,6 @@ from s2ac.types import EnvSpec
 
 if TYPE_CHECKING:
     from s2ac.deploy.export import Exported
-
-
-class StopTraining(Exception):
-    """Raise it in a callback to end `learn`; the state is saved and `learn` returns."""
-
-
-class Progress(NamedTuple):
-    """What a callback gets between two chunks of training."""
-
-    env_step: int
-    records: list[dict[str, Any]]  # the chunk's, one per seed, and those of an evaluation if there was one
-    agent: "Agent"
-
-
-Callback = Callable[[Progress], bool | None]
 
 
 class Agent:
@@ -199,10 +184,7 @@ class Agent:
         if compiled is None:
             check_name("select", select, self.algorithm.rules)
             compiled = self._compiled[select] = compiled_action(self.algorithm, self.spec, select)
-        if draw is None:
-            self._draws += 1
-            draw = self._draws
-        return np.asarray(compiled(self.policy_state(seed_index), self._key, np.uint32(draw), flat))
+        return np.asarray(compiled(self.policy_state(seed_index), self._key, self._count(draw), flat))
 
     def sample(self, observation: Any, num: int = 64, *, seed_index: int = 0, draw: int | None = None) -> Cloud:
         """`num` actions of an observation (or of each in a batch) with their log-density, and the entropy they tell."""
@@ -214,11 +196,13 @@ class Agent:
         compiled = self._compiled.get(num)
         if compiled is None:
             compiled = self._compiled[num] = compiled_cloud(cloud, num)
-        if draw is None:
-            self._draws += 1
-            draw = self._draws
-        drawn = compiled(self.policy_state(seed_index), self._key, np.uint32(draw), flat)
+        drawn = compiled(self.policy_state(seed_index), self._key, self._count(draw), flat)
         return Cloud(*map(np.asarray, drawn))
+
+    def _count(self, draw: int | None) -> np.uint32:
+        """Which draw this is: the given one, or the next."""
+        self._draws += draw is None
+        return np.uint32(self._draws if draw is None else draw)
 
     def policy_state(self, seed_index: int = 0) -> Any:
         """The algorithm's state of one seed."""

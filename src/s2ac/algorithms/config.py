@@ -42,6 +42,10 @@ class NetworkConfig:
     def __post_init__(self) -> None:
         validate(self)
 
+    def without_effect(self) -> dict[str, str]:
+        """Fields that do nothing beside the others' values, each with the reason; one that is set all the same is refused."""
+        return {}
+
 
 @dataclass(frozen=True)
 class OffPolicyConfig(NetworkConfig):
@@ -90,3 +94,12 @@ class MaxEntConfig(OffPolicyConfig):
             raise InvalidArgument(
                 f"batch_norm = True: must be off where frequency is set (it is {self.frequency}; --no-batch-norm or --frequency None)"
             )
+
+    def without_effect(self) -> dict[str, str]:
+        """Fields that do nothing beside the others' values, each with the reason."""
+        found = super().without_effect()
+        if self.batch_norm:
+            found["target_rate"] = "where batch_norm is on: there are no target networks"
+        if not self.learn_alpha:
+            found["target_entropy"] = "where the temperature is fixed (learn_alpha off)"
+        return found

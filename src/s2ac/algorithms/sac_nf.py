@@ -25,6 +25,12 @@ class SacNfConfig(SacConfig):
     num_flows: CountOrZero = 3
     """K, flows in a row; 0 is SAC."""
 
+    def without_effect(self) -> dict[str, str]:
+        """Fields that do nothing beside the others' values, each with the reason."""
+        return super().without_effect() | (
+            {} if self.num_flows else {"flow": "where there are no flows (num_flows = 0)"}
+        )
+
 
 def make_sac_nf(spec: EnvSpec, config: SacNfConfig) -> Algorithm:
     """SAC-NF."""

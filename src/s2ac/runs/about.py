@@ -7,8 +7,10 @@ from typing import Any
 
 from s2ac.algorithms import ALGORITHMS
 from s2ac.errors import InvalidArgument, S2acError
+from s2ac.ranges import default_of
 from s2ac.runs.checkpoint import DamagedCheckpoint
 from s2ac.settings import RunConfig, names_of
+from s2ac.settings.run import OF_REPLAY
 
 
 def read_about(directory: Path) -> dict[str, Any]:
@@ -24,8 +26,9 @@ def read_about(directory: Path) -> dict[str, Any]:
     return about
 
 
-VERSION = 3
-"""Of run.json. Version 1 did not say so, and may lack fields; version 2 holds every field; in version 3 S²AC's are those of one policy."""
+VERSION = 4
+"""Of run.json. Version 1 did not say so, and may lack fields; version 2 holds every field; in version 3 S²AC's are those of one policy; in
+version 4 a field without effect has its default."""
 
 _VERSION1 = json.loads((Path(__file__).parent / "version1.json").read_text(encoding="utf-8"))
 """The defaults at the end of version 1: a field that did not exist when a file was written has this value, whatever its default is now."""
@@ -40,7 +43,7 @@ def with_defaults(algo: str, settings: dict[str, Any]) -> dict[str, Any]:
     version = settings.get("version", 1)
     if version == VERSION:
         return settings
-    if version not in (1, 2):
+    if version not in (1, 2, 3):
         raise S2acError(f"version {version!r} of run.json: this s2ac reads up to {VERSION}; install a newer one")
     if version == 1:
         known = {"run": _VERSION1["run"], "algorithm": _VERSION1["algorithm"].get(algo, {})}
@@ -48,13 +51,30 @@ def with_defaults(algo: str, settings: dict[str, Any]) -> dict[str, Any]:
     algorithm = settings["algorithm"]
     if isinstance(algorithm, dict):
         algorithm = {n: v for n, v in algorithm.items() if n not in RETIRED or v != RETIRED[n]}
-        algorithm = _stein3(algorithm) if algo.startswith("s2ac") else algorithm
-    return {**settings, "version": VERSION, "algorithm": algorithm}
+        algorithm = _stein3(algorithm) if algo.startswith("s2ac") and version < 3 else algorithm
+        algorithm = _effective(algo, algorithm)
+    run = settings["run"]
+    if algo == "ppo" and isinstance(run, dict):
+        run = {**run, **{name: default_of(RunConfig, name) for name in OF_REPLAY if name in run}}
+    return {**settings, "version": VERSION, "algorithm": algorithm, "run": run}
+
+
+def _effective(algo: str, algorithm: dict[str, Any]) -> dict[str, Any]:
+    """Settings in which those that do nothing have their default."""
+    kind = type(ALGORITHMS[algo].config) if algo in ALGORITHMS else None
+    names = {} if kind is None else kind.__dataclass_fields__
+    if kind is None or not algorithm.keys() <= names.keys():
+        return algorithm  # refused by name later
+    bare = object.__new__(kind)  # not yet checked
+    for name in names:
+        object.__setattr__(bare, name, algorithm.get(name, default_of(kind, name)))
+    idle = bare.without_effect()
+    return {n: json.loads(json.dumps(default_of(kind, n))) if n in idle else value for n, value in algorithm.items()}
 
 
 def check_unchanged(algo: str, settings: dict[str, Any]) -> None:
     """Refuse runs of earlier versions whose policy this version would take for another one, though it has their fields."""
-    if not algo.startswith("s2ac") or settings.get("version", 1) == VERSION:
+    if not algo.startswith("s2ac") or settings.get("version", 1) in (3, VERSION):
         return
     old = settings["algorithm"]
     if old.get("amortized"):

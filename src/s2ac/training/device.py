@@ -13,7 +13,7 @@ from s2ac import replay as buffer
 from s2ac.algorithms.protocol import Algorithm
 from s2ac.envs.jax_env import JaxEnv
 from s2ac.training.evaluate import DevicePlayer, Episodes
-from s2ac.training.loop import ACT, INIT, RESET, STEP, LoopConfig, LoopState, learn, stream
+from s2ac.training.loop import ACT, INIT, RESET, STEP, LoopConfig, LoopState, capacity_of, learn, stream
 from s2ac.training.memory import check_memory
 from s2ac.training.side_by_side import SideBySide, joined, whole
 from s2ac.types import Array, EnvSpec, Key, Metrics, Transition
@@ -25,7 +25,7 @@ def init_loop(key: Key, algorithm: Algorithm, env: JaxEnv, config: LoopConfig) -
     env_state, observation = jax.vmap(env.reset)(keys)
     return LoopState(
         algorithm=algorithm.init(stream(key, INIT, 0)),
-        replay=buffer.init_replay(env.spec, config.capacity),
+        replay=buffer.init_replay(env.spec, capacity_of(algorithm, config)),
         env=env_state,
         observation=observation,
         episode_return=jnp.zeros(config.num_envs),
@@ -116,8 +116,8 @@ class DeviceLoop:
         """Make the algorithm and its compiled functions."""
         self.env, self.spec = env, env.spec
         self.layout: dict[str, Any] | None = {"shape": [env.spec.observation_size]}
-        check_memory(self.spec, config.capacity, len(seeds))
         self.algorithm = make_algorithm(env.spec)
+        check_memory(self.spec, capacity_of(self.algorithm, config), len(seeds))
         keys = jax.vmap(jax.random.key)(jnp.array(seeds))
         self._side_by_side = SideBySide(keys)
         self.player = DevicePlayer(env, self.algorithm, self._side_by_side)

@@ -20,7 +20,7 @@ from s2ac.algorithms.protocol import Algorithm
 from s2ac.envs.gymnasium.adapter import HostEnvs, MakeEnv, layout_of, spec_of, unpack
 from s2ac.errors import InvalidArgument
 from s2ac.training.evaluate import Episodes, HostPlayer, compiled_act
-from s2ac.training.loop import ACT, INIT, LoopConfig, LoopState, learn, stream
+from s2ac.training.loop import ACT, INIT, LoopConfig, LoopState, capacity_of, learn, stream
 from s2ac.training.memory import check_memory
 from s2ac.types import Array, EnvSpec, Key, Metrics, Transition
 
@@ -71,8 +71,8 @@ class HostLoop:
         probe = make()
         self.spec, self.layout = spec_of(probe, name), layout_of(probe.observation_space)
         probe.close()
-        check_memory(self.spec, config.capacity, len(seeds))
         self.algorithm = make_algorithm(self.spec)
+        check_memory(self.spec, capacity_of(self.algorithm, config), len(seeds))
         if self.config.overlap and self.algorithm.experience == "rollout":
             raise InvalidArgument("overlap = True: an on-policy algorithm cannot act with old parameters; use False")
         self.keys = jax.vmap(jax.random.key)(np.array(seeds))
@@ -96,7 +96,7 @@ class HostLoop:
         size = spec.observation_size
 
         def init(key: Key) -> tuple[Any, buffer.Replay]:
-            return algorithm.init(stream(key, INIT, 0)), buffer.init_replay(spec, config.capacity)
+            return algorithm.init(stream(key, INIT, 0)), buffer.init_replay(spec, capacity_of(algorithm, config))
 
         def learn_all(keys: Key, learner: Any, row: HostRow, start: Array) -> Any:
             """The updates of a round of rows `[S, T, N, …]`, or of one row."""

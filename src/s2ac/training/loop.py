@@ -42,6 +42,11 @@ class LoopState(NamedTuple):
     iteration: Array  # int32
 
 
+def capacity_of(algorithm: Algorithm, config: LoopConfig) -> int:
+    """Transitions that the replay keeps; an algorithm that learns from its rollouts keeps none, and gets room for one."""
+    return 1 if algorithm.experience == "rollout" else config.capacity
+
+
 def stream(key: Key, which: int, index: Array | int) -> Key:
     """The key of one stream at one iteration."""
     return jax.random.fold_in(jax.random.fold_in(key, which), index)

@@ -16,6 +16,7 @@ from s2ac.algorithms import ALGORITHMS
 from s2ac.envs.gymnasium.adapter import CUSTOM, MakeEnv
 from s2ac.envs.registry import ENVIRONMENTS, maker_of
 from s2ac.errors import Diverged, InvalidArgument, check_name
+from s2ac.ranges import default_of
 from s2ac.replay import fetch
 from s2ac.runs import checkpoint
 from s2ac.runs.about import VERSION, check_described, read_about
@@ -23,6 +24,7 @@ from s2ac.runs.begun import mark_saved
 from s2ac.runs.lock import RunInUse
 from s2ac.runs.records import Records
 from s2ac.settings import RunConfig
+from s2ac.settings.run import OF_GYMNASIUM, OF_REPLAY
 from s2ac.training.device import DeviceLoop
 from s2ac.training.host import HostLoop
 from s2ac.training.loop import LoopConfig, LoopState
@@ -30,13 +32,11 @@ from s2ac.training.tensorboard import check_tensorboard
 from s2ac.types import Transition
 
 
-def check_has_effect(config: RunConfig, env: str) -> None:
-    """Refuse settings of Gymnasium environments on one that is written in JAX."""
-    for name in ("max_value", "workers", "worker_timeout", "overlap"):
-        if getattr(config, name) != getattr(RunConfig(), name):
-            raise InvalidArgument(
-                f"{name} = {getattr(config, name)}: has no effect on {env}, which is written in JAX; leave it out"
-            )
+def check_has_effect(config: RunConfig, names: tuple[str, ...], why: str) -> None:
+    """Refuse settings of a run that do nothing with its environment or its algorithm."""
+    for name in names:
+        if getattr(config, name) != default_of(RunConfig, name):
+            raise InvalidArgument(f"{name} = {getattr(config, name)}: must be left out, it has no effect {why}")
 
 
 class Run:
@@ -60,6 +60,8 @@ class Run:
             raise InvalidArgument(
                 f"num_minibatches = {parts}: must divide a rollout, horizon · num_envs = {rollout} steps"
             )
+        if algo == "ppo":
+            check_has_effect(config, OF_REPLAY, "on ppo, which learns from its rollouts")
         self.directory, self.config = directory, config
         self.about: dict[str, Any] = {
             "version": VERSION,
@@ -77,7 +79,7 @@ class Run:
                 f"env = {env_name!r} is an environment of your own: s2ac.load({str(directory)!r}, env=...) with it"
             )
         if make_env is None and env_name in ENVIRONMENTS:
-            check_has_effect(config, env_name)
+            check_has_effect(config, OF_GYMNASIUM, f"on {env_name}, which is written in JAX")
             self.loop = DeviceLoop(ENVIRONMENTS[env_name].make(), make, seeds, loop)
         else:
             self.loop = HostLoop(make_env or maker_of(env_name), env_name, make, seeds, loop)

@@ -39,7 +39,10 @@ SYSTEMS: dict[str, tuple[str, dict[str, Any]]] = {
     "SAC-NF": ("sac-nf", {}),
 }
 EXTRAS: dict[str, tuple[str, dict[str, Any]]] = {
-    "S²AC(φ,θ), L = 0": ("s2ac", {"num_steps": 0, "num_particles": 32}),  # as many particles, all of them weighed
+    "S²AC(φ,θ), L = 0": (
+        "s2ac",
+        {"num_steps": 0, "num_particles": 32, "num_references": 4, "step_size": 0.4},
+    ),  # as many particles, all of them weighed
     "S²AC(φ), L = 3": ("s2ac-phi", {"num_steps": 3}),
     "S²AC(φ,θ) as printed": (
         "s2ac",

@@ -43,6 +43,7 @@ from s2ac.errors import InvalidArgument
 from s2ac.flows import FLOWS
 from s2ac.nets.critic import Critic, critic_activations, critic_value, init_critic, observe, soft_update
 from s2ac.nets.mlp import Layer, mlp
+from s2ac.ranges import settled
 from s2ac.types import EnvSpec, Transition
 
 SPEC = EnvSpec(3, (-1.0, 0.0), (3.0, 0.5))
@@ -120,7 +121,7 @@ def test_without_steps_s2ac_with_flows_is_sac_nf():
     with pytest.raises(
         InvalidArgument, match="num_flows = 2: must be left out, it has no effect where the start is fixed"
     ):
-        replace(config, start_std=0.7)
+        settled(replace(config, start_std=0.7), {"num_flows"})
 
 
 def test_a_start_with_a_loss_of_its_own_at_the_policys_temperature_learns_as_sac():

@@ -11,6 +11,7 @@ import pytest
 
 from s2ac.algorithms import ALGORITHMS
 from s2ac.errors import InvalidArgument
+from s2ac.ranges import settled
 from s2ac.types import EnvSpec, Transition
 
 SPEC = EnvSpec(3, (-1.0, -2.0), (1.0, 2.0))
@@ -63,7 +64,7 @@ def program(algo, *names):
     if (algo, *names) not in KNOWN:
         base = replace(ALGORITHMS[algo].config, hidden=(4, 4))
         try:
-            config = changed(base, *names)
+            config = settled(changed(base, *names), names)
         except InvalidArgument:
             config = None
         KNOWN[algo, *names] = traced(algo, config) if config else None

@@ -17,6 +17,7 @@ from s2ac.algorithms.weights import effective_size, shares, soft_value
 from s2ac.distributions import Gaussian
 from s2ac.errors import InvalidArgument
 from s2ac.nets.critic import critic_activations, init_critic
+from s2ac.ranges import settled
 from s2ac.samplers import run
 from s2ac.settings import PRESETS, resolve
 from s2ac.types import EnvSpec, Transition
@@ -266,7 +267,7 @@ def test_the_importance_identity_holds_with_the_default_settings(name):
 ])  # fmt: skip
 def test_what_cannot_work_is_refused_by_name(fields, message):
     with pytest.raises(InvalidArgument, match=re.escape(message)):
-        replace(CONFIG, **fields)
+        settled(replace(CONFIG, **fields), fields)
 
 
 def test_every_default_and_entry_takes_a_stein_step():

@@ -43,7 +43,7 @@ class NetworkConfig:
         validate(self)
 
     def without_effect(self) -> dict[str, str]:
-        """Fields that do nothing beside the others' values, each with the reason; one that is set all the same is refused."""
+        """Fields that do nothing beside the others' values, each with the reason: see `ranges.settled`."""
         return {}
 
 

@@ -1,7 +1,7 @@
 """The commands `train` and `evaluate`, behind the command line."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +9,7 @@ import tyro
 
 from s2ac.algorithms import ALGORITHMS
 from s2ac.errors import InvalidArgument, check_name
+from s2ac.ranges import settled
 from s2ac.settings import RunConfig, resolve
 from s2ac.settings.arguments import HELP, split, word_of
 from s2ac.text import printable
@@ -58,6 +59,7 @@ def parse_train(arguments: list[str]) -> Callable[[], None]:
     command = tyro.cli(Command, args=[*environment, *line.rest], prog="s2ac train", config=(tyro.conf.OmitArgPrefixes,))
     if command.fresh:
         raise InvalidArgument("--fresh goes with --resume RUN")
+    command = replace(command, algorithm=settled(command.algorithm, line.said))
     return lambda: _start(command)
 
 

@@ -14,7 +14,7 @@ from s2ac.envs.gymnasium.simulators import MakeEnv
 from s2ac.envs.jax_env import JaxEnv
 from s2ac.envs.multigoal import pictures as multigoal
 from s2ac.envs.multigoal.env import MultigoalConfig, make_multigoal
-from s2ac.envs.pointmaze import draw as pointmaze
+from s2ac.envs.pointmaze import pictures as pointmaze
 from s2ac.envs.pointmaze.env import make_pointmaze
 from s2ac.envs.pointmaze.maps import LAYOUTS
 from s2ac.envs.pointmaze.rules import PointMazeConfig

@@ -7,7 +7,7 @@ from typing import Any
 
 from s2ac.algorithms import ALGORITHMS
 from s2ac.errors import InvalidArgument, S2acError
-from s2ac.ranges import default_of
+from s2ac.ranges import default_of, settled
 from s2ac.runs.checkpoint import DamagedCheckpoint
 from s2ac.settings import RunConfig, names_of
 from s2ac.settings.run import OF_REPLAY
@@ -60,16 +60,13 @@ def with_defaults(algo: str, settings: dict[str, Any]) -> dict[str, Any]:
 
 
 def _effective(algo: str, algorithm: dict[str, Any]) -> dict[str, Any]:
-    """Settings in which those that do nothing have their default."""
+    """Settings in which those that do nothing have their default; those that cannot be used are refused later."""
     kind = type(ALGORITHMS[algo].config) if algo in ALGORITHMS else None
-    names = {} if kind is None else kind.__dataclass_fields__
-    if kind is None or not algorithm.keys() <= names.keys():
-        return algorithm  # refused by name later
-    bare = object.__new__(kind)  # not yet checked
-    for name in names:
-        object.__setattr__(bare, name, algorithm.get(name, default_of(kind, name)))
-    idle = bare.without_effect()
-    return {n: json.loads(json.dumps(default_of(kind, n))) if n in idle else value for n, value in algorithm.items()}
+    try:
+        config = settled(kind(**{n: tuple(v) if isinstance(v, list) else v for n, v in algorithm.items()}), ())  # type: ignore[misc]
+    except (InvalidArgument, TypeError, ValueError):
+        return algorithm
+    return {name: json.loads(json.dumps(getattr(config, name))) for name in algorithm}
 
 
 def check_unchanged(algo: str, settings: dict[str, Any]) -> None:

@@ -80,7 +80,3 @@ class RunConfig:
 
     def __post_init__(self) -> None:
         validate(self)
-
-    def without_effect(self) -> dict[str, str]:
-        """Fields that do nothing beside the others' values: none; the environment and the algorithm decide, see `check_has_effect`."""
-        return {}

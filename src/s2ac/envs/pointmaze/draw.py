@@ -1,15 +1,13 @@
-"""What is shown of PointMaze: the mazes, what they hold, a ball's path, and how episodes end."""
+"""Pictures of the mazes, of what they hold and of a ball's path."""
 
 from collections.abc import Iterable
 from itertools import pairwise
-from pathlib import Path
 
 import numpy as np
 
 from s2ac.envs.drawing import Canvas
 from s2ac.envs.pointmaze.maps import Maze, maze_of
 from s2ac.envs.pointmaze.rules import HALF, PointMazeConfig
-from s2ac.envs.pointmaze.scores import goals_reached, outcomes, success_rate
 
 SIZE = 420  # pixels of the longer side
 WHITE, WALL, FREE, BOX = (255, 255, 255), (85, 85, 85), (221, 221, 221), (204, 121, 60)
@@ -52,27 +50,3 @@ def draw_all(size: int = 300) -> np.ndarray:
         below = height - len(picture) - above
         framed.append(np.pad(picture, ((above, below), (0, gap), (0, 0)), constant_values=255))
     return np.concatenate(framed, axis=1)[:, :-gap]
-
-
-def describe(config: PointMazeConfig, last: np.ndarray) -> str:
-    """The share of episodes with these last observations `[E, 4]` that reached a goal, and how many different goals."""
-    reached = outcomes(config, last)
-    return f"success {success_rate(reached):.2f}, {goals_reached(reached)} of {len(maze_of(config.maze).goals)} goals"
-
-
-def draw_trajectories(config: PointMazeConfig, observations: np.ndarray, title: str, file: Path) -> None:
-    """Paths of observations `[S, E, T, 4]` in the maze, a panel per seed, into a PNG."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
-    figure, panels = plt.subplots(1, len(observations), figsize=(4.4 * len(observations), 4.6), squeeze=False)
-    for index, (panel, paths) in enumerate(zip(panels[0], np.asarray(observations), strict=True)):
-        panel.imshow(draw(config, [path[:, :2] for path in paths]))
-        panel.set_title(f"seed {index}: {describe(config, paths[:, -1])}", fontsize=9)
-        panel.set_axis_off()
-    figure.suptitle(title, fontsize=9)
-    file.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(file, dpi=150)
-    plt.close(figure)

@@ -41,7 +41,7 @@ SYSTEMS: dict[str, tuple[str, dict[str, Any]]] = {
 EXTRAS: dict[str, tuple[str, dict[str, Any]]] = {
     "S²AC(φ,θ), L = 0": (
         "s2ac",
-        {"num_steps": 0, "num_particles": 32, "num_references": 4, "step_size": 0.4},
+        {"num_steps": 0, "num_particles": 32},
     ),  # as many particles, all of them weighed
     "S²AC(φ), L = 3": ("s2ac-phi", {"num_steps": 3}),
     "S²AC(φ,θ) as printed": (

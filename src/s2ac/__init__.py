@@ -17,6 +17,8 @@ _HOME = {
     "ParticleState": "samplers",
     "Sampler": "samplers",
     "SamplerInfo": "samplers",
+    "KeepBest": "callbacks",
+    "StopAt": "callbacks",
     "StopTraining": "callbacks",
     "TracerState": "samplers",
     "TruncatedGaussian": "distributions",
@@ -29,6 +31,7 @@ _HOME = {
     "make_sgld": "samplers",
     "make_svgd": "samplers",
     "run": "samplers",
+    "together": "callbacks",
 }
 
 __all__ = ["__version__", *_HOME]

@@ -21,8 +21,8 @@ import numpy as np
 
 import s2ac
 from s2ac.algorithms import ALGORITHMS, Algorithm
-from s2ac.asking import Cloud, Evaluation, compiled_action, compiled_cloud, evaluation_of
-from s2ac.callbacks import Callback, Progress, StopTraining
+from s2ac.asking import Cloud, Evaluation, compiled_action, compiled_cloud, evaluation_of, rule_of
+from s2ac.callbacks import Asked, Callback
 from s2ac.envs.gymnasium.adapter import MakeEnv
 from s2ac.envs.observations import checked
 from s2ac.envs.registry import ENVIRONMENTS, EnvLike, environment, maker_of, probe
@@ -138,25 +138,15 @@ class Agent:
             begin(run)
         else:
             write_about(run, run.directory)
-        stopped = False
+        asked = Asked(callback, run, self)
 
         def ask(records: list[dict[str, Any]]) -> bool:
-            nonlocal stopped
             self._policies.clear()
-            if callback is not None:
-                try:
-                    stopped = callback(Progress(run.env_step, records, self)) is False
-                except StopTraining:
-                    stopped = True
-                except Exception as error:
-                    inner = error.__traceback__.tb_next if error.__traceback__ else None
-                    error.add_note(f"(raised by the callback; the state is saved: s2ac.load({str(run.directory)!r}))")
-                    raise error.with_traceback(inner) from error.__cause__
-            return not stopped
+            return asked(records)
 
         finished = train(run, ask)
         self._policies.clear()
-        if not finished and not stopped:
+        if not finished and not asked.stopped:
             raise KeyboardInterrupt
         return self
 
@@ -169,20 +159,27 @@ class Agent:
     # --- Asking ----------------------------------------------------------------------------------------------
 
     def predict(
-        self, observation: Any, select: str = "sample", *, seed_index: int = 0, draw: int | None = None
+        self,
+        observation: Any,
+        select: str | None = None,
+        *,
+        deterministic: bool = False,
+        seed_index: int = 0,
+        draw: int | None = None,
     ) -> np.ndarray:
         """The action of one observation `[D]`, or of a batch `[B, D]`, in the environment's own units.
 
         Args:
             observation: numbers `[O]` or `[B, O]`, or a Dict observation as the environment gives it.
-            select: sample, softmax, argmax, mean or amortized, as the algorithm has them (`agent.algorithm.rules`).
+            select: sample (the default), softmax, argmax, mean or amortized, as the algorithm has them (`agent.algorithm.rules`).
+            deterministic: by the algorithm's greedy rule: `argmax` for S²AC and SQL, `mean` for the others.
             seed_index: whose policy, 0 for the first seed.
             draw: the same number gives the same random draws; otherwise each call draws new ones.
         """
         flat = checked(observation, self.spec.observation_size, self._layout)
+        select = rule_of(self.algorithm, select, deterministic)
         compiled = self._compiled.get(select)
         if compiled is None:
-            check_name("select", select, self.algorithm.rules)
             compiled = self._compiled[select] = compiled_action(self.algorithm, self.spec, select)
         return np.asarray(compiled(self.policy_state(seed_index), self._key, self._count(draw), flat))
 

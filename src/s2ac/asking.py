@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from s2ac.algorithms import Algorithm
+from s2ac.errors import InvalidArgument, check_name
 from s2ac.training.evaluate import Episodes
 from s2ac.training.loop import stream
 from s2ac.types import Array, EnvSpec
@@ -36,6 +37,16 @@ def evaluation_of(played: Episodes) -> Evaluation:
     """The returns of episodes, and their mean and spread."""
     total = np.asarray(played.total)
     return Evaluation(float(total.mean()), float(total.std()), total, np.asarray(played.length))
+
+
+def rule_of(algorithm: Algorithm, select: str | None, deterministic: bool) -> str:
+    """The selection rule that is meant."""
+    if select is None:
+        return algorithm.greedy if deterministic else "sample"
+    if deterministic:
+        raise InvalidArgument(f"deterministic = True: must be left out beside select = {select!r}")
+    check_name("select", select, algorithm.rules)
+    return select
 
 
 def over_batch(function: Callable[[Array, Array], Any], key: Array, observation: Array) -> Any:

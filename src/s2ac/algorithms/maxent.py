@@ -181,4 +181,6 @@ def make_maxent(
         return state, {**metrics, "alpha": jnp.exp(state.log_alpha)}
 
     acting = make_acting(policy, critics, config.activations, auxiliary)
-    return Algorithm(init, acting.act, update, "replay", acting.rules, acting.explore, acting.cloud, acting.value)
+    return Algorithm(
+        init, acting.act, update, "replay", acting.rules, acting.explore, policy.greedy, acting.cloud, acting.value
+    )

@@ -26,6 +26,7 @@ class Algorithm(NamedTuple):
     experience: Literal["replay", "rollout"]
     rules: tuple[str, ...]  # the selection rules that `act` knows
     explore: str = "sample"  # the rule that collects experience
+    greedy: str = "mean"  # the rule of `predict(…, deterministic=True)`
     # What an algorithm has to show beside its actions: many samples of one observation, and its critic's Q.
     cloud: Callable[[Key, Any, Array, int], ActionSample] | None = None
     value: Callable[[Any, Array, Array], Array] | None = None
@@ -48,6 +49,7 @@ class Policy(NamedTuple):
     loss: Callable[[Key, Params, Array, Energy, Array], Array] | None = None
     weighted: bool = False  # whether a particle is executed in proportion to its importance weight
     explore_alpha: float = 0.0  # experience is collected at α plus this
+    greedy: str = "mean"  # the selection rule of the action that it holds best
 
 
 Executed = tuple[Any, Array]

@@ -88,7 +88,7 @@ def make_stein_policy(spec: EnvSpec, config: S2acConfig) -> Policy:
         return box.squash(start.law(params, observation).middle)
 
     loss = None if config.start_alpha is None else start_loss
-    return Policy(start.init, draw, mean_action, loss, config.weighted, config.explore_alpha)
+    return Policy(start.init, draw, mean_action, loss, config.weighted, config.explore_alpha, "argmax")
 
 
 def make_s2ac(spec: EnvSpec, config: S2acConfig) -> Algorithm:

@@ -107,7 +107,7 @@ def make_sql(spec: EnvSpec, config: SqlConfig) -> Algorithm:
         return state, {**metrics, "soft_value": jnp.mean(values)}
 
     act, value, cloud = _acting(config, box, network)
-    return Algorithm(init, act, update, "replay", RULES, cloud=cloud, value=value)
+    return Algorithm(init, act, update, "replay", RULES, greedy="argmax", cloud=cloud, value=value)
 
 
 def _acting(config: SqlConfig, box: Box, network: Network) -> tuple[Any, Any, Any]:

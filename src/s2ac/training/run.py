@@ -104,6 +104,11 @@ class Run:
         chunks = max(1, -(-rounds * self.steps_per_round // config.log_every))
         self.rounds_per_chunk = -(-rounds // chunks)
 
+    @property
+    def chunk_steps(self) -> int:
+        """Environment steps of each seed between two records."""
+        return self.rounds_per_chunk * self.steps_per_round
+
     def claim(self) -> None:
         """Drop what a crash left in the replay beyond the checkpoint. Only who holds the lock may: looking at a run that
         another process trains must change nothing."""

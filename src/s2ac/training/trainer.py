@@ -120,6 +120,8 @@ def train(run: Run, callback: Callable[[list[dict[str, Any]]], bool] | None = No
         place = run.directory / "tensorboard"
         board = stack.enter_context(Tensorboard(place, run.env_step)) if config.tensorboard else None
         saved = run.env_step
+        if bar.disable and run.env_step < total:
+            print(f"compiling {run.about['algo']}, then {run.chunk_steps} steps to the first record", flush=True)
         while run.env_step < total and not stop.asked:
             before = run.env_step
             rows = run.advance()

@@ -15,7 +15,7 @@ from s2ac.runs.checkpoint import load_latest
 
 TINY = ["--hidden", "8", "--batch-size", "8", "--num-envs", "2", "--warmup-steps", "20", "--log-every", "40",
         "--evaluate-every", "80", "--checkpoint-every", "40", "--episodes", "2", "--capacity", "100"]  # fmt: skip
-COMMAND = [sys.executable, "-m", "s2ac.cli"]
+COMMAND = [sys.executable, "-m", "s2ac"]
 
 
 def train_arguments(algo, out, steps=200, env="multigoal"):

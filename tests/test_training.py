@@ -339,7 +339,7 @@ def test_a_run_that_ended_before_its_first_checkpoint_is_resumed_from_its_beginn
 def test_sigterm_saves_and_says_how_to_resume(tmp_path):
     run = tmp_path / "run"
     process = subprocess.Popen(
-        [sys.executable, "-m", "s2ac.cli", *train_arguments("sac", run, 1_000_000)],
+        [sys.executable, "-m", "s2ac", *train_arguments("sac", run, 1_000_000)],
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
     )  # fmt: skip
     deadline = time.time() + 120

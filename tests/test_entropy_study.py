@@ -117,14 +117,14 @@ def test_unwritable_output_is_one_line(tmp_path, capsys):
 
 
 def test_help_does_not_import_jax():
-    code = "import sys; from s2ac.cli import main\ntry: main(['--help'])\nexcept SystemExit: pass\nprint('jax' in sys.modules)"
+    code = "import sys; from s2ac.cli.main import main\ntry: main(['--help'])\nexcept SystemExit: pass\nprint('jax' in sys.modules)"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert out.strip().endswith("False")
     assert "reproduce" in out
 
 
 def test_the_version_is_printed_without_jax():
-    code = "import sys; from s2ac.cli import main; assert main(['--version']) == 0; print('jax' in sys.modules)"
+    code = "import sys; from s2ac.cli.main import main; assert main(['--version']) == 0; print('jax' in sys.modules)"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert out.splitlines() == [f"s2ac {s2ac.__version__}", "False"]
     project = tomllib.loads((Path(__file__).parent.parent / "pyproject.toml").read_text(encoding="utf-8"))

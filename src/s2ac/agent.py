@@ -28,8 +28,10 @@ from s2ac.envs.observations import checked
 from s2ac.errors import InvalidArgument, check_between, check_count, check_name
 from s2ac.resolve import EnvLike, environment, find_agent, free_directory, probe
 from s2ac.runs import checkpoint
-from s2ac.runs.about import read_about
+from s2ac.runs.about import check_same, read_about
+from s2ac.runs.manifest import facts_of
 from s2ac.runs.saving import Loaded, copy_to
+from s2ac.runs.trees import arrays_to_tree
 from s2ac.settings import RunConfig, resolve
 from s2ac.training.device import stream
 from s2ac.training.run import ENVS, Run
@@ -327,7 +329,8 @@ def load(directory: str | Path, env: EnvLike | None = None) -> Agent:
     name, make = environment(env) if env is not None else (about["env"], None)
     if env is not None and make is None and name not in ENVS:
         make = maker(name)
-    facts = manifest["facts"]
+    facts = facts_of(manifest)
+    check_same(source, about, facts["about"])
     if "spec" in facts:
         ends = (tuple(facts["spec"][f"action_{end}"]) for end in ("low", "high"))
         spec, layout = EnvSpec(facts["spec"]["observation_size"], *ends), facts.get("layout")
@@ -340,7 +343,7 @@ def load(directory: str | Path, env: EnvLike | None = None) -> Agent:
     agent._loaded = Loaded(source, about, manifest, arrays)
     like = jax.eval_shape(jax.vmap(agent.algorithm.init), jax.random.split(agent._key, config.seeds))
     own = {name: array for name, array in arrays.items() if name.startswith("['algorithm']")}
-    agent._state = checkpoint.arrays_to_tree({"algorithm": like}, own)["algorithm"]
+    agent._state = arrays_to_tree({"algorithm": like}, own)["algorithm"]
     return agent
 
 

@@ -47,10 +47,13 @@ def parse_train(arguments: list[str]) -> Callable[[], None]:
         """Named settings to start from: default, paper, demo; on the MuJoCo tasks also ten-particles and target-networks."""
 
         resume: str | None = None
-        """Go on with the run in this directory, by its own settings; only --steps may be given too, to train for longer, and --fresh."""
+        """Go on with the run in this directory, by its own settings; only --steps may be given too, to train for longer, --fresh and --refill."""
 
         fresh: bool = False
         """With --resume: start again from step 0; what the run has is kept aside, as NAME.old-1."""
+
+        refill: bool = False
+        """With --resume: do without replay files that are damaged or lost; copies of the other rows take their places."""
 
         run: RunConfig = default.run
         algorithm: type(default.algorithm) = default.algorithm  # type: ignore[valid-type]
@@ -58,8 +61,8 @@ def parse_train(arguments: list[str]) -> Callable[[], None]:
 
     environment = [] if line.env is None else [line.env]
     command = tyro.cli(Command, args=[*environment, *line.rest], prog="s2ac train", config=(tyro.conf.OmitArgPrefixes,))
-    if command.fresh:
-        raise InvalidArgument("--fresh goes with --resume RUN")
+    if command.fresh or command.refill:
+        raise InvalidArgument(f"--{'fresh' if command.fresh else 'refill'} goes with --resume RUN")
     return lambda: _start(command)
 
 
@@ -79,11 +82,16 @@ def _resume_of(directory: str, env: str | None, rest: list[str]) -> Callable[[],
         fresh: bool = False
         """Start again from step 0; what the run has is kept aside."""
 
+        refill: bool = False
+        """Do without replay files that are damaged or lost."""
+
     flags = {argument.partition("=")[0] for argument in rest if argument.startswith("--")}
-    if env is not None or flags - {"--resume", "--steps", "--fresh"}:
-        raise InvalidArgument("--resume goes alone, or with --steps or --fresh: the run's own settings are used")
+    if env is not None or flags - {"--resume", "--steps", "--fresh", "--refill"}:
+        raise InvalidArgument(
+            "--resume goes alone, or with --steps, --fresh or --refill: the run's own settings are used"
+        )
     command = tyro.cli(Command, args=rest, prog="s2ac train")
-    return lambda: _resume(Path(directory), command.steps, command.fresh)
+    return lambda: _resume(Path(directory), command)
 
 
 def _start(command: Any) -> None:
@@ -99,8 +107,8 @@ def _start(command: Any) -> None:
         print(printable(f"done: {directory}; look with: s2ac evaluate {directory}"))
 
 
-def _resume(directory: Path, steps: float | None, fresh: bool) -> None:
-    run, complaints = resume_run(directory, steps, fresh)
+def _resume(directory: Path, command: Any) -> None:
+    run, complaints = resume_run(directory, command.steps, command.fresh, command.refill)
     for complaint in complaints:
         print(f"note: {complaint}", flush=True)
     print(f"resumed at step {run.env_step} of {int(run.config.steps)}", flush=True)

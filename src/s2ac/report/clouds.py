@@ -4,7 +4,6 @@ Reads only: `open_run` would cut metrics.jsonl back to the checkpoint and set re
 so damage a run that is going on. The replay is not loaded.
 """
 
-import hashlib
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -14,13 +13,14 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from safetensors import SafetensorError
-from safetensors.numpy import load
 
 from s2ac.algorithms import ALGORITHMS, ActionSample, Algorithm
 from s2ac.envs.gymnasium.adapter import CUSTOM, HostEnvs, maker, module_and_id, spec_of
 from s2ac.errors import S2acError
-from s2ac.runs.checkpoint import DamagedCheckpoint, arrays_to_tree, read_manifest
+from s2ac.runs.about import check_same
+from s2ac.runs.checkpoint import load_latest, names
+from s2ac.runs.manifest import DamagedCheckpoint, facts_of
+from s2ac.runs.trees import arrays_to_tree
 from s2ac.training.host import EVALUATION
 from s2ac.training.run import ENVS
 from s2ac.training.trainer import configs_of
@@ -45,7 +45,7 @@ def collect_clouds(directory: Path, about: dict[str, Any]) -> dict[str, Any]:
     config, run_config = configs_of(about, directory)
     spec = spec_of_env(about["env"])
     algorithm, seed = ALGORITHMS[about["algo"]].make(spec, config), run_config.first_seed
-    step, state = load_state(directory, algorithm, run_config.seeds)
+    step, state = load_state(directory, about, algorithm, run_config.seeds)
     with make_stepper(about["env"], seed) as stepper:
         visits = play(make_look(state, algorithm, spec, seed), stepper)
     visited = [(e, t) for e in range(len(visits[0].alive)) for t, visit in enumerate(visits) if visit.alive[e]]
@@ -80,23 +80,17 @@ def spec_of_env(name: str) -> EnvSpec:
         env.close()
 
 
-def load_state(directory: Path, algorithm: Algorithm, seeds: int) -> tuple[int, Any]:
+def load_state(directory: Path, about: dict[str, Any], algorithm: Algorithm, seeds: int) -> tuple[int, Any]:
     """Step and the first seed's learned state, of the newest checkpoint that verifies."""
     init = lambda seed: algorithm.init(jax.random.key(seed))  # noqa: E731
     like = {"algorithm": jax.eval_shape(jax.vmap(init), np.arange(seeds))}
-    reasons = []
-    for path in sorted((directory / "checkpoints").glob("step_????????????"), reverse=True):
-        try:
-            manifest = read_manifest(path)
-            data = (path / "state.safetensors").read_bytes()
-            if hashlib.sha256(data).hexdigest() != manifest["files"]["state.safetensors"]["sha256"]:
-                raise DamagedCheckpoint(f"{path.name}/state.safetensors does not have the SHA-256 that it should")
-            arrays = {name: array for name, array in load(data).items() if name.startswith("['algorithm']")}
-            tree = arrays_to_tree(like, arrays)["algorithm"]
-            return int(manifest["step"]), jax.tree.map(lambda leaf: jnp.asarray(leaf[0]), tree)
-        except (S2acError, OSError, KeyError, SafetensorError) as error:
-            reasons.append(str(error))
-    raise DamagedCheckpoint("; ".join(reasons) or "the run has no checkpoint yet")
+    if not names(directory):
+        raise DamagedCheckpoint("the run has no checkpoint yet")
+    manifest, arrays, _, _ = load_latest(directory, replay=False)
+    check_same(directory, about, facts_of(manifest)["about"])
+    learned = {name: array for name, array in arrays.items() if name.startswith("['algorithm']")}
+    tree = arrays_to_tree(like, learned)["algorithm"]
+    return int(manifest["step"]), jax.tree.map(lambda leaf: jnp.asarray(leaf[0]), tree)
 
 
 EXECUTED = "sample"

@@ -10,7 +10,6 @@ versions: keys come from the seed and the iteration, and the checkpoint holds th
 
 import dataclasses
 import json
-import os
 import sys
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -22,13 +21,14 @@ from tqdm import tqdm
 
 from s2ac.algorithms import ALGORITHMS
 from s2ac.envs.gymnasium.adapter import MakeEnv
-from s2ac.errors import InvalidArgument, S2acError
-from s2ac.runs import checkpoint
+from s2ac.errors import DiskError, InvalidArgument, S2acError, check_name
 from s2ac.runs.about import check_unchanged, read_about, with_defaults
 from s2ac.runs.begun import has_data, is_begun, make_empty, set_aside
+from s2ac.runs.files import make_directory, replace
 from s2ac.runs.lock import lock
 from s2ac.runs.records import Records
 from s2ac.settings import RunConfig, names_of
+from s2ac.text import command
 from s2ac.training.run import Run
 from s2ac.training.signals import signals
 from s2ac.training.tensorboard import Tensorboard
@@ -46,7 +46,7 @@ def begin(run: Run) -> None:
     directory = run.directory
     if (directory / "run.json").exists():
         raise InvalidArgument(
-            f"out = {str(directory)!r} holds a run already: resume it with `s2ac train --resume {directory}`"
+            f"out = {str(directory)!r} holds a run already: resume it with `{command('train', '--resume', directory)}`"
         )
     if has_data(directory):
         raise InvalidArgument(
@@ -60,17 +60,16 @@ def begin(run: Run) -> None:
 def write_about(run: Run, directory: Path) -> None:
     """Write run.json; a crash leaves the old one or the new one."""
     try:
-        directory.mkdir(parents=True, exist_ok=True)
-        aside = directory / f"run.json.tmp-{os.getpid()}"
-        aside.write_text(json.dumps(run.about, indent=2) + "\n", encoding="utf-8")
-        aside.replace(directory / "run.json")
+        make_directory(directory)
+        replace(directory / "run.json", f"{json.dumps(run.about, indent=2)}\n".encode())
     except OSError as error:
-        raise checkpoint.DiskError(f"cannot write to {directory}: {error.strerror}") from error
+        raise DiskError(f"cannot write to {directory}: {error.strerror}") from error
 
 
 def configs_of(about: dict[str, Any], directory: Path) -> tuple[Any, RunConfig]:
     """The algorithm's config and the run's, from run.json."""
     try:
+        check_name("algo", about["algo"], ALGORITHMS)
         entry = ALGORITHMS[about["algo"]]
         check_unchanged(about["algo"], about)
         about = with_defaults(about["algo"], about)
@@ -80,14 +79,16 @@ def configs_of(about: dict[str, Any], directory: Path) -> tuple[Any, RunConfig]:
             raise InvalidArgument(f"{about['algo']} has no field {', '.join(unknown)} in this version")
         algorithm_config = dataclasses.replace(entry.config, **tupled)
         return algorithm_config, RunConfig(**{**about["run"], "select": tuple(about["run"]["select"])})
-    except (InvalidArgument, ValueError, KeyError, TypeError) as error:
+    except (InvalidArgument, ValueError, KeyError, TypeError, AttributeError, ArithmeticError) as error:
         raise S2acError(f"{directory}/run.json cannot be used: {error}") from error
 
 
-def open_run(directory: Path, make_env: MakeEnv | None = None, replay: bool = True) -> tuple[Run, list[str]]:
+def open_run(
+    directory: Path, make_env: MakeEnv | None = None, replay: bool = True, refill: bool = False
+) -> tuple[Run, list[str]]:
     """A run from its directory, at its newest good checkpoint; to play only, without `replay`."""
     run = _run_of(directory, make_env)
-    return run, run.restore(replay)
+    return run, run.restore(replay, refill)
 
 
 def _run_of(directory: Path, make_env: MakeEnv | None = None) -> Run:
@@ -97,17 +98,19 @@ def _run_of(directory: Path, make_env: MakeEnv | None = None) -> Run:
     return Run(directory, about["env"], about["algo"], algorithm_config, config, make_env)
 
 
-def resume_run(directory: Path, steps: float | None = None, fresh: bool = False) -> tuple[Run, list[str]]:
+def resume_run(
+    directory: Path, steps: float | None = None, fresh: bool = False, refill: bool = False
+) -> tuple[Run, list[str]]:
     """A run to go on with, and what there is to say about it: at its newest good checkpoint, or at its beginning if it ended before
-    the first one was written. With `steps` it goes on to so many in all. `fresh` sets all that it has aside, and begins anew."""
+    the first one was written. With `steps` it goes on to so many in all. `fresh` sets all that it has aside, and begins anew; `refill`
+    goes on without replay files that are damaged."""
     if fresh:
         run = _run_of(directory)
         with lock(directory):
             complaints = set_aside(directory)
     elif is_begun(directory, configs_of(read_about(directory), directory)[1].checkpoint_every):
-        run, complaints = open_run(directory)
-        if run.records:
-            run.records.check()
+        run, complaints = open_run(directory, refill=refill)
+        complaints += run.records.check() if run.records else []
         complaints += [run.differs] if run.differs else []
     else:
         run, complaints = _run_of(directory), ["there is no checkpoint yet: it starts over, with the same settings"]
@@ -167,5 +170,5 @@ def train(run: Run, callback: Callable[[list[dict[str, Any]]], bool] | None = No
         if run.env_step != saved:  # here, so that no signal can come between a look at it and the loop's end
             run.save()
     if run.env_step < total:
-        print(f"stopped at step {run.env_step}; resume with: s2ac train --resume {run.directory}", flush=True)
+        print(f"stopped at step {run.env_step}; resume with: {command('train', '--resume', run.directory)}", flush=True)
     return run.env_step >= total

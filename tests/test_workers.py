@@ -414,7 +414,7 @@ def test_a_lost_worker_ends_the_run_and_leaves_its_checkpoint(tmp_path):
     ("field", "value", "message"),
     [
         ("workers", -1, "workers = -1: must be an integer of at least 0"),
-        ("worker_timeout", 0, "worker_timeout = 0: must be a finite number above 0"),
+        ("worker_timeout", 0, "worker_timeout = 0: must be a number above 0"),
         ("overlap", 1, "overlap = 1: must be True or False"),
     ],
 )

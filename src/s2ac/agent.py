@@ -11,7 +11,6 @@ An agent trains in a run directory like `s2ac train`'s, with the same records an
 A loaded agent needs its environment only to learn or to be evaluated, not to predict.
 """
 
-import math
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -26,6 +25,7 @@ from s2ac.algorithms import ALGORITHMS, Algorithm
 from s2ac.envs.gymnasium.adapter import MakeEnv, maker
 from s2ac.envs.observations import checked
 from s2ac.errors import InvalidArgument, check_between, check_count, check_name
+from s2ac.ranges import MOST, MOST_STEPS
 from s2ac.resolve import EnvLike, environment, find_agent, free_directory, probe
 from s2ac.runs import checkpoint
 from s2ac.runs.about import check_same, read_about
@@ -159,7 +159,7 @@ class Agent:
         `StopTraining`, training ends. Whatever ends it, the state is saved first: Ctrl-C (which then goes on as
         KeyboardInterrupt) and a callback that raises as well.
         """
-        check_between("steps", steps, 1, math.inf, open_high=True)
+        check_between("steps", steps, 1, MOST_STEPS)
         run = self._with_run()
         new = run.records is None
         if run.env_step and run.lacks_replay():
@@ -199,7 +199,7 @@ class Agent:
 
     def evaluate(self, episodes: int = 20, select: str = "sample") -> Evaluation:
         """Play whole episodes of every seed by a selection rule, on environments of their own."""
-        check_count("episodes", episodes, 1)
+        check_count("episodes", episodes, 1, MOST)
         check_name("select", select, self.algorithm.rules)
         played = self._to_play().play((select,), episodes)[select]
         total = np.asarray(played.total)
@@ -225,14 +225,11 @@ class Agent:
             compiled = self._compiled[select] = jax.jit(
                 lambda *given: act_of(self.algorithm, self.spec, select, *given)
             )
-        if draw is None:
-            self._draws += 1
-            draw = self._draws
-        return np.asarray(compiled(self.policy_state(seed_index), self._key, np.uint32(draw), flat))
+        return np.asarray(compiled(self.policy_state(seed_index), self._key, self._draw_of(draw), flat))
 
     def sample(self, observation: Any, num: int = 64, *, seed_index: int = 0, draw: int | None = None) -> Cloud:
         """`num` actions of an observation (or of each in a batch) with their log-density, and the entropy they tell."""
-        check_count("num", num, 1)
+        check_count("num", num, 1, MOST)
         cloud = self.algorithm.cloud
         if cloud is None:
             raise InvalidArgument(f"{self.algo} has no set of actions to sample: use predict(observation, 'sample')")
@@ -245,11 +242,16 @@ class Agent:
                 return (*drawn, -jnp.mean(drawn[1], axis=-1))
 
             compiled = self._compiled[num] = jax.jit(one)
+        drawn = compiled(self.policy_state(seed_index), self._key, self._draw_of(draw), flat)
+        return Cloud(*map(np.asarray, drawn))
+
+    def _draw_of(self, draw: int | None) -> np.uint32:
+        """The number of a draw: what was asked for, or the next one."""
         if draw is None:
             self._draws += 1
-            draw = self._draws
-        drawn = compiled(self.policy_state(seed_index), self._key, np.uint32(draw), flat)
-        return Cloud(*map(np.asarray, drawn))
+            return np.uint32(self._draws)
+        check_count("draw", draw, 0, 2**32 - 1)
+        return np.uint32(draw)
 
     def policy_state(self, seed_index: int = 0) -> Any:
         """The algorithm's state of one seed."""

@@ -11,6 +11,7 @@ import tyro
 from s2ac.algorithms import ALGORITHMS
 from s2ac.envs.multigoal.env import THREE_GOALS
 from s2ac.errors import InvalidArgument, S2acError, check_count, check_name
+from s2ac.ranges import MOST
 from s2ac.settings import RunConfig, resolve
 from s2ac.settings.arguments import HELP, split, word_of
 from s2ac.text import printable
@@ -127,7 +128,7 @@ def _report(directory: Path, finished: bool) -> None:
 
 def run_evaluate(directory: Path, episodes: int, rules: tuple[str, ...], picture: str | None) -> None:
     """Play with a run's newest checkpoint: a line per seed and rule, and for multigoal the share of each goal."""
-    check_count("episodes", episodes, 1)
+    check_count("episodes", episodes, 1, MOST)
     run, complaints = open_run(directory, replay=False)
     for rule in rules:
         check_name("select", rule, run.algorithm.rules)

@@ -122,5 +122,12 @@ def same_run(one: dict[str, Any], other: dict[str, Any]) -> bool:
 
     try:
         return settings(one) == settings(other)
-    except (S2acError, KeyError, TypeError, AttributeError, ValueError, ArithmeticError):  # of a file that anyone may have written
+    except (
+        S2acError,
+        KeyError,
+        TypeError,
+        AttributeError,
+        ValueError,
+        ArithmeticError,
+    ):  # of a file that anyone may have written
         return False

@@ -98,9 +98,7 @@ def _write_rows(replay: Path, rows: dict[str, np.ndarray], added: int) -> Entrie
     return {name: _entry(data)}
 
 
-def _write(
-    checkpoints: Path, step: int, arrays: dict[str, np.ndarray], more: dict[str, Any], needed: Entries
-) -> None:
+def _write(checkpoints: Path, step: int, arrays: dict[str, np.ndarray], more: dict[str, Any], needed: Entries) -> None:
     """The directory of a checkpoint; one of the same step is kept beside it until the new one is in its place."""
     final = checkpoints / f"step_{step:012d}"
     aside, old = _aside(final), final.with_name(final.name + REPLACED)

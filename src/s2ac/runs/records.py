@@ -38,7 +38,9 @@ class Records:
             )
         self._sha = hashlib.sha256(data)
         if self._said not in (None, self._sha.hexdigest()):
-            return [f"{self.path} is not as it was when the checkpoint was written: some of its records are not the run's"]
+            return [
+                f"{self.path} is not as it was when the checkpoint was written: some of its records are not the run's"
+            ]
         return []
 
     def add(self, rows: list[dict[str, Any]]) -> None:

@@ -1,7 +1,7 @@
 """Replay rows on disk: segments that are written once, and where their rows belong in a ring buffer.
 
-    RUN/replay/rows_000000000000_000000004096.safetensors    rows 0 to 4095 of all that were ever added, of every seed
-    RUN/replay/set-aside                                      rows of a crash, until the run has passed them again
+RUN/replay/rows_000000000000_000000004096.safetensors    rows 0 to 4095 of all that were ever added, of every seed
+RUN/replay/set-aside                                      rows of a crash, until the run has passed them again
 """
 
 import re
@@ -81,6 +81,4 @@ def joined(segments: list[Segment], most: int) -> dict[str, Any]:
     """The newest rows of segments that follow each other, at most so many, as one."""
     if not segments:
         return {}
-    return {
-        name: np.concatenate([part[name] for _, part in segments], axis=1)[:, -most:] for name in segments[0][1]
-    }
+    return {name: np.concatenate([part[name] for _, part in segments], axis=1)[:, -most:] for name in segments[0][1]}

@@ -16,7 +16,7 @@ from s2ac import replay as buffer
 from s2ac.algorithms.protocol import Algorithm
 from s2ac.envs.jax_env import JaxEnv
 from s2ac.replay import Replay
-from s2ac.training.memory import check_memory
+from s2ac.training.memory import check_memory, check_networks
 from s2ac.types import Array, EnvSpec, Key, Metrics, Transition
 
 INIT, RESET, ACT, STEP, UPDATE, EVALUATE = range(6)  # the streams of random numbers
@@ -224,8 +224,9 @@ class DeviceLoop:
         """Make the algorithm and its compiled functions."""
         self.env, self.spec = env, env.spec
         self.layout: dict[str, Any] | None = {"shape": [env.spec.observation_size]}
-        check_memory(self.spec, config.capacity, len(seeds))
+        check_memory(self.spec, config.capacity, len(seeds), config.horizon * config.num_envs + config.batch_size)
         self.algorithm = make_algorithm(env.spec)
+        check_networks(self.algorithm.init, len(seeds))
         keys = jax.vmap(jax.random.key)(jnp.array(seeds))
         (self._device,) = keys.devices()
         self._groups = seed_groups(len(seeds), self._device.platform)

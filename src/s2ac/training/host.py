@@ -21,7 +21,7 @@ from s2ac.envs.gymnasium.adapter import HostEnvs, MakeEnv, layout_of, spec_of, u
 from s2ac.envs.gymnasium.simulators import BadEnvironment
 from s2ac.errors import InvalidArgument
 from s2ac.training.device import ACT, EVALUATE, INIT, Episodes, LoopConfig, LoopState, learn, stream
-from s2ac.training.memory import check_memory
+from s2ac.training.memory import check_memory, check_networks
 from s2ac.types import Array, EnvSpec, Key, Metrics, Transition
 
 TRAINING, EVALUATION = 0, 1  # the environments' own streams of random numbers
@@ -74,8 +74,9 @@ class HostLoop:
         probe = make()
         self.spec, self.layout = spec_of(probe, name), layout_of(probe.observation_space)
         probe.close()
-        check_memory(self.spec, config.capacity, len(seeds))
+        check_memory(self.spec, config.capacity, len(seeds), config.horizon * config.num_envs + config.batch_size)
         self.algorithm = make_algorithm(self.spec)
+        check_networks(self.algorithm.init, len(seeds))
         if self.config.overlap and self.algorithm.experience == "rollout":
             raise InvalidArgument("overlap = True: an on-policy algorithm cannot act with old parameters; use False")
         self.keys = jax.vmap(jax.random.key)(np.array(seeds))

@@ -11,9 +11,11 @@ import tyro
 from s2ac.algorithms import ALGORITHMS
 from s2ac.envs.multigoal.env import THREE_GOALS
 from s2ac.errors import InvalidArgument, S2acError, check_count, check_name
+from s2ac.output import say
 from s2ac.ranges import MOST
 from s2ac.settings import RunConfig, resolve
 from s2ac.settings.arguments import HELP, split, word_of
+from s2ac.text import command as command_line
 from s2ac.text import printable
 from s2ac.training.trainer import open_run, resume_run, start, train
 
@@ -99,24 +101,24 @@ def _start(command: Any) -> None:
     directory = Path(command.out or f"runs/{command.env}-{command.algo}")
     run = start(directory, command.env, command.algo, command.algorithm, command.run)
     if run.algorithm.experience == "replay" and command.run.steps <= command.run.warmup_steps:
-        print(
+        say(
             f"note: the warm-up alone takes {command.run.warmup_steps} steps (--warmup-steps), more than --steps asks for"
         )
     finished = train(run)
     _report(directory, finished)
     if finished:
-        print(printable(f"done: {directory}; look with: s2ac evaluate {directory}"))
+        say(printable(f"done: {directory}; look with: {command_line('evaluate', directory)}"))
 
 
 def _resume(directory: Path, command: Any) -> None:
     run, complaints = resume_run(directory, command.steps, command.fresh, command.refill)
     for complaint in complaints:
-        print(f"note: {complaint}", flush=True)
-    print(f"resumed at step {run.env_step} of {int(run.config.steps)}", flush=True)
+        say(printable(f"note: {complaint}"))
+    say(f"resumed at step {run.env_step} of {int(run.config.steps)}")
     finished = train(run)
     _report(directory, finished)
     if finished:
-        print(printable(f"done: {directory}; look with: s2ac evaluate {directory}"))
+        say(printable(f"done: {directory}; look with: {command_line('evaluate', directory)}"))
 
 
 def _report(directory: Path, finished: bool) -> None:
@@ -135,7 +137,7 @@ def run_evaluate(directory: Path, episodes: int, rules: tuple[str, ...], picture
     if picture and not run.about["env"].startswith("multigoal"):
         raise S2acError(f"--picture draws multigoal only, not {run.about['env']}")
     for complaint in complaints:
-        print(f"note: {complaint}")
+        print(printable(f"note: {complaint}"))
     played = run.play(rules, episodes)
     for rule, result in played.items():
         for index in range(run.config.seeds):

@@ -8,6 +8,7 @@ from typing import Any
 import jax
 
 from s2ac.errors import InvalidArgument
+from s2ac.output import say
 from s2ac.types import EnvSpec, Key
 
 WORTH_SAYING = 64 * 2**20
@@ -46,7 +47,7 @@ def check_memory(spec: EnvSpec, capacity: int, seeds: int, at_once: int = 0) -> 
             f"capacity = {capacity}: {what}, and {free / 2**30:.2f} GiB are free: take at most {fits}, or fewer seeds"
         )
     if needed > WORTH_SAYING:
-        print(what, flush=True)
+        say(what)
 
 
 def check_networks(init: Callable[[Key], Any], seeds: int) -> None:

@@ -10,18 +10,17 @@ versions: keys come from the seed and the iteration, and the checkpoint holds th
 
 import dataclasses
 import json
-import sys
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from tqdm import tqdm
 
 from s2ac.algorithms import ALGORITHMS
 from s2ac.envs.gymnasium.adapter import MakeEnv
 from s2ac.errors import DiskError, InvalidArgument, S2acError, check_name
+from s2ac.output import progress, say
 from s2ac.runs.about import check_unchanged, read_about, with_defaults
 from s2ac.runs.begun import has_data, is_begun, make_empty, set_aside
 from s2ac.runs.files import make_directory, replace
@@ -135,7 +134,7 @@ def train(run: Run, callback: Callable[[list[dict[str, Any]]], bool] | None = No
     def due(every: int, before: int) -> bool:
         return before // every != run.env_step // every
 
-    bar = tqdm(total=total, initial=min(run.env_step, total), unit="step", disable=not sys.stderr.isatty())
+    bar = progress(total, min(run.env_step, total))
     with signals() as stop, lock(run.directory), bar, ExitStack() as stack:
         run.claim()
         place = run.directory / "tensorboard"
@@ -163,12 +162,10 @@ def train(run: Run, callback: Callable[[list[dict[str, Any]]], bool] | None = No
             bar.update(run.env_step - before)
             bar.set_postfix({"return": mean_return})
             if bar.disable:
-                print(
-                    f"step {run.env_step} of {total}: return {mean_return}, {rows[0]['wall_steps_per_second']:.0f} steps/s",
-                    flush=True,
-                )
+                speed = rows[0]["wall_steps_per_second"]
+                say(f"step {run.env_step} of {total}: return {mean_return}, {speed:.0f} steps/s")
         if run.env_step != saved:  # here, so that no signal can come between a look at it and the loop's end
             run.save()
     if run.env_step < total:
-        print(f"stopped at step {run.env_step}; resume with: {command('train', '--resume', run.directory)}", flush=True)
+        say(f"stopped at step {run.env_step}; resume with: {command('train', '--resume', run.directory)}")
     return run.env_step >= total

@@ -9,7 +9,7 @@ from typing import Any
 import gymnasium
 
 from s2ac.envs.gymnasium.adapter import CUSTOM, layout_of, maker, spec_of
-from s2ac.envs.gymnasium.simulators import MakeEnv
+from s2ac.envs.gymnasium.simulators import MakeEnv, made
 from s2ac.errors import InvalidArgument, S2acError
 from s2ac.runs.shipped import agents
 from s2ac.training.run import ENVS
@@ -60,7 +60,7 @@ def probe(name: str, make: MakeEnv | None) -> tuple[EnvSpec, Any]:
     if make is None and name in ENVS:
         spec = ENVS[name]().spec
         return spec, {"shape": [spec.observation_size]}
-    env = (make or maker(name, tuple(ENVS)))()
+    env = made(make or maker(name, tuple(ENVS)), name)
     found = spec_of(env, name), layout_of(env.observation_space)
     env.close()
     return found

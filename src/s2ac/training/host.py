@@ -18,7 +18,7 @@ import numpy as np
 from s2ac import replay as buffer
 from s2ac.algorithms.protocol import Algorithm
 from s2ac.envs.gymnasium.adapter import HostEnvs, MakeEnv, layout_of, spec_of, unpack
-from s2ac.envs.gymnasium.simulators import BadEnvironment
+from s2ac.envs.gymnasium.simulators import BadEnvironment, made
 from s2ac.errors import InvalidArgument
 from s2ac.training.device import ACT, EVALUATE, INIT, Episodes, LoopConfig, LoopState, learn, stream
 from s2ac.training.memory import check_memory, check_networks
@@ -71,7 +71,7 @@ class HostLoop:
     ) -> None:
         """Make the environments, the algorithm and its compiled functions."""
         self.make, self.name, self.seeds, self.config = make, name, seeds, config
-        probe = make()
+        probe = made(make, name)
         self.spec, self.layout = spec_of(probe, name), layout_of(probe.observation_space)
         probe.close()
         check_memory(self.spec, config.capacity, len(seeds), config.horizon * config.num_envs + config.batch_size)

@@ -169,7 +169,7 @@ class Simulators:
         self.actions[k] = []
         self.board.result[k, : self.size] = self._flatten(self._first(k), k)
 
-    def _first(self, k: int, **seed: int) -> Any:
+    def _first(self, k: int, **seed: Any) -> Any:
         """The first observation of an episode."""
         try:
             given = self.envs[k].reset(**seed)
@@ -285,7 +285,7 @@ def _listed(state: Any) -> Any:
     return state.tolist() if isinstance(state, np.ndarray | np.generic) else state
 
 
-def one_line(space: spaces.Space) -> str:
+def one_line(space: Any) -> str:
     """A space for a message: bounds that differ fill many lines."""
     text = " ".join(str(space).split())
     return text if len(text) <= 200 else f"{text[:200]}…"

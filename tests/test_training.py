@@ -331,8 +331,8 @@ def test_sigterm_saves_and_says_how_to_resume(tmp_path):
         (["train", "multigoal", "--preset", "papr"], "preset = 'papr'.*did you mean 'paper'", 2),
         (["train", "multigoal", "--algo", "sac", "--seeds", "0"], "seeds = 0: must be an integer of at least 1", 2),
         (["train", "multigoal", "--algo", "sac", "--select", "best"], "select = 'best'", 2),
-        (["train", "--resume", "/nowhere"], "/nowhere is not a run", 2),
-        (["evaluate", "/nowhere"], "'/nowhere' is neither a directory nor a shipped agent", 2),
+        (["train", "--resume", "nowhere"], "nowhere is not a run", 2),
+        (["evaluate", "nowhere"], "'nowhere' is neither a directory nor a shipped agent", 2),
         (["train"], "train what", 2),
     ],
 )

@@ -26,7 +26,7 @@ from s2ac.envs.gymnasium.adapter import MakeEnv, maker
 from s2ac.envs.observations import checked
 from s2ac.errors import InvalidArgument, check_between, check_count, check_name
 from s2ac.ranges import MOST, MOST_STEPS
-from s2ac.resolve import EnvLike, environment, find_agent, free_directory, probe
+from s2ac.resolve import EnvLike, checked_path, environment, find_agent, free_directory, probe
 from s2ac.runs import checkpoint
 from s2ac.runs.about import check_same, read_about
 from s2ac.runs.manifest import facts_of
@@ -103,7 +103,7 @@ class Agent:
         if "steps" in fields:
             raise InvalidArgument("steps: give them to learn(steps)")
         _, _, algorithm_config, config = resolve(name, algo, preset, {**fields, "seeds": seeds})
-        where = Path(directory) if directory else free_directory(name, algo)
+        where = checked_path("directory", directory) if directory else free_directory(name, algo)
         if (where / "run.json").exists():
             raise InvalidArgument(f"directory = {str(where)!r} holds a run already: s2ac.load({str(where)!r})")
         run = Run(where, name, algo, algorithm_config, config, make)
@@ -269,7 +269,7 @@ class Agent:
 
         An agent that was saved there before is replaced; any other directory with files in it is refused.
         """
-        target = Path(directory)
+        target = checked_path("directory", directory)
         if self._run and self._run.records and target.resolve() == self._run.directory.resolve():
             self._run.save()  # the run's own directory: a checkpoint among the others
             return target

@@ -3,6 +3,7 @@
 import copy
 import difflib
 import re
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import gymnasium
 
 from s2ac.envs.gymnasium.adapter import CUSTOM, layout_of, maker, spec_of
 from s2ac.envs.gymnasium.simulators import MakeEnv, made
-from s2ac.errors import InvalidArgument, S2acError
+from s2ac.errors import InvalidArgument, S2acError, shown
 from s2ac.runs.shipped import agents
 from s2ac.training.run import ENVS
 from s2ac.types import EnvSpec
@@ -18,9 +19,25 @@ from s2ac.types import EnvSpec
 EnvLike = str | gymnasium.Env | MakeEnv
 
 
+def checked_path(name: str, value: Any) -> Path:
+    """A path that a file system can hold; one that it cannot is refused in a line."""
+    try:
+        path = Path(value)
+        for part in (
+            path,
+            *map(Path, path.parts),
+        ):  # alone, a part is looked at also where what it is to be in is not there yet
+            with suppress(FileNotFoundError):
+                part.lstat()
+    except (OSError, TypeError, ValueError) as error:
+        why = getattr(error, "strerror", None) or error
+        raise InvalidArgument(f"{name} = {shown(value)}: is no path that can be used ({why})") from error
+    return path
+
+
 def find_agent(directory: str | Path) -> Path:
     """A directory, or a shipped agent by its name, such as multigoal/s2ac."""
-    path = Path(directory)
+    path = checked_path("directory", directory)
     if path.exists():
         return path
     known = agents()

@@ -1,5 +1,6 @@
 """The commands `train` and `evaluate`, behind the command line."""
 
+import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,14 +10,19 @@ import numpy as np
 import tyro
 
 from s2ac.algorithms import ALGORITHMS
+from s2ac.cli.crash import reported
 from s2ac.envs.multigoal.env import THREE_GOALS
 from s2ac.errors import InvalidArgument, S2acError, check_count, check_name
 from s2ac.output import say
 from s2ac.ranges import MOST
+from s2ac.report.write import write_at_end
+from s2ac.resolve import checked_path
+from s2ac.runs.about import read_about
 from s2ac.settings import RunConfig, resolve
 from s2ac.settings.arguments import HELP, split, word_of
 from s2ac.text import command as command_line
 from s2ac.text import printable
+from s2ac.training.run import Run
 from s2ac.training.trainer import open_run, resume_run, start, train
 
 
@@ -94,38 +100,34 @@ def _resume_of(directory: str, env: str | None, rest: list[str]) -> Callable[[],
             "--resume goes alone, or with --steps, --fresh or --refill: the run's own settings are used"
         )
     command = tyro.cli(Command, args=rest, prog="s2ac train")
-    return lambda: _resume(Path(directory), command)
+    return lambda: _resume(checked_path("resume", directory), command)
 
 
 def _start(command: Any) -> None:
-    directory = Path(command.out or f"runs/{command.env}-{command.algo}")
-    run = start(directory, command.env, command.algo, command.algorithm, command.run)
-    if run.algorithm.experience == "replay" and command.run.steps <= command.run.warmup_steps:
-        say(
-            f"note: the warm-up alone takes {command.run.warmup_steps} steps (--warmup-steps), more than --steps asks for"
-        )
-    finished = train(run)
-    _report(directory, finished)
-    if finished:
-        say(printable(f"done: {directory}; look with: {command_line('evaluate', directory)}"))
+    directory = checked_path("out", command.out or f"runs/{command.env}-{command.algo}")
+    with reported(directory, dataclasses.asdict(command)):
+        run = start(directory, command.env, command.algo, command.algorithm, command.run)
+        if run.algorithm.experience == "replay" and command.run.steps <= command.run.warmup_steps:
+            warm_up = f"the warm-up alone takes {command.run.warmup_steps} steps (--warmup-steps)"
+            say(f"note: {warm_up}, more than --steps asks for")
+        _train(run)
 
 
 def _resume(directory: Path, command: Any) -> None:
-    run, complaints = resume_run(directory, command.steps, command.fresh, command.refill)
-    for complaint in complaints:
-        say(printable(f"note: {complaint}"))
-    say(f"resumed at step {run.env_step} of {int(run.config.steps)}")
+    with reported(directory, read_about(directory)):
+        run, complaints = resume_run(directory, command.steps, command.fresh, command.refill)
+        for complaint in complaints:
+            say(printable(f"note: {complaint}"))
+        say(f"resumed at step {run.env_step} of {int(run.config.steps)}")
+        _train(run)
+
+
+def _train(run: Run) -> None:
+    """Train to the end, or until a signal; then the page."""
     finished = train(run)
-    _report(directory, finished)
+    write_at_end(run.directory, finished)
     if finished:
-        say(printable(f"done: {directory}; look with: {command_line('evaluate', directory)}"))
-
-
-def _report(directory: Path, finished: bool) -> None:
-    """The run's page, of whatever there is by now."""
-    from s2ac.report.write import write_at_end
-
-    write_at_end(directory, finished)
+        say(printable(f"done: {run.directory}; look with: {command_line('evaluate', run.directory)}"))
 
 
 def run_evaluate(directory: Path, episodes: int, rules: tuple[str, ...], picture: str | None) -> None:

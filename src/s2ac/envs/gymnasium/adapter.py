@@ -80,8 +80,9 @@ def registered(name: str) -> str:
         return identity
     try:
         importlib.import_module(module)
-    except (ImportError, TypeError, ValueError) as error:  # TypeError, ValueError: not a module's name
-        raise InvalidArgument(f"env = {name!r}: cannot import {module!r} ({error})") from error
+    except Exception as error:  # it is not there, not a module's name, or its own code fails
+        why = " ".join(str(error).split()) or type(error).__name__
+        raise InvalidArgument(f"env = {name!r}: cannot import {module!r} ({why})") from error
     return identity
 
 
@@ -93,7 +94,7 @@ def maker(name: str, others: tuple[str, ...] = ()) -> MakeEnv:
     identity = registered(name)
     try:
         gymnasium.spec(identity)
-    except (gymnasium.error.Error, ModuleNotFoundError) as error:
+    except Exception as error:  # Gymnasium's own, and of entry points of others
         near = difflib.get_close_matches(identity, [*others, *gymnasium.registry], n=1)
         hint = f" (did you mean {near[0]!r}?)" if near else ""
         raise InvalidArgument(f"env = {name!r}: Gymnasium knows no such environment{hint}") from error

@@ -73,7 +73,7 @@ def made(make: MakeEnv, name: str) -> gymnasium.Env:
     return env
 
 
-def named(error: Exception) -> str:
+def named(error: BaseException) -> str:
     """An error of somebody else's code, on one line."""
     text = " ".join(str(error).split())
     return f"{type(error).__name__}: {text}" if text else type(error).__name__

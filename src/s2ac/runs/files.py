@@ -99,6 +99,16 @@ def replace(path: Path, data: bytes) -> None:
     sync(path.parent)
 
 
+def put(written: list[Path], directory: Path) -> None:
+    """Sync files and rename them into a directory of the same file system; each replaces what has its name there."""
+    for path in written:
+        handle = open_plain(path)
+        os.fsync(handle)
+        os.close(handle)
+        path.replace(directory / path.name)
+    sync(directory)
+
+
 def sync(directory: Path) -> None:
     """Make the names in a directory last."""
     handle = os.open(directory, os.O_RDONLY | os.O_CLOEXEC)

@@ -297,10 +297,10 @@ def test_what_is_not_an_agent_is_refused(agent, tmp_path, monkeypatch, capsys):
         agent.save(name)
     (manifest,) = Path("newer").rglob("manifest.json")
     body = json.loads(manifest.read_text())["body"]
-    from s2ac.runs import checkpoint
+    from s2ac.runs.manifest import digest
 
     body["format"] = 2
-    manifest.write_text(json.dumps({"body": body, "sha256": checkpoint._digest(body)}))
+    manifest.write_text(json.dumps({"body": body, "sha256": digest(body)}))
     with pytest.raises(DamagedCheckpoint, match="not of format 1, which this version reads: upgrade s2ac"):
         s2ac.load("newer")
     (state,) = Path("damaged").rglob("state.safetensors")
@@ -309,7 +309,7 @@ def test_what_is_not_an_agent_is_refused(agent, tmp_path, monkeypatch, capsys):
     state.write_bytes(data)
     with pytest.raises(DamagedCheckpoint, match=r"state.safetensors does not have the SHA-256"):
         s2ac.load("damaged")
-    Path("strange/run.json").write_text('{"algo": "sacc"}')
+    Path("strange/run.json").write_text('{"env": "multigoal", "algo": "sacc", "algorithm": {}, "run": {}}')
     with pytest.raises(InvalidArgument, match="did you mean 'sac'"):
         s2ac.load("strange")
     assert main(["play", "damaged"]) == 4

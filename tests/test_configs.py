@@ -87,7 +87,7 @@ def test_a_traced_number_passes_so_that_it_can_be_an_axis():
         ),
         (["--algo", "sac", "--overlap"], "overlap = True: must be left out, it has no effect on multigoal"),
         (["--algo", "sac", "--steps", "inf"], "steps = inf: must be a number at least 1"),
-        (["--algo", "sac", "--max-value", "0"], "max_value = 0.0: must be a finite number above 0"),
+        (["--algo", "sac", "--max-value", "0"], "max_value = 0.0: must be a number above 0 and at most 1e+38"),
         (["--algo", "ppo", "--num-minibatches", "7"], "num_minibatches = 7: must divide a rollout"),
     ],
 )

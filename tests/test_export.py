@@ -1,6 +1,7 @@
 """Exported policies: explicit noise is the key's noise, files agree with JAX, bad files are removed and named."""
 
 import json
+import os
 import re
 import runpy
 import sys
@@ -21,7 +22,7 @@ from s2ac.deploy import export as module
 from s2ac.deploy.export import check_outputs, export, load_onnx, policy_of
 from s2ac.deploy.noise import Unexportable, noise_of, with_noise
 from s2ac.deploy.weights import load_weights
-from s2ac.errors import InvalidArgument
+from s2ac.errors import DiskError, InvalidArgument, S2acError
 from s2ac.types import EnvSpec
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
@@ -180,6 +181,32 @@ def test_a_file_that_differs_is_removed(sac, tmp_path, monkeypatch):
     with pytest.raises(Unexportable, match=r"gives shape \(2,\), not \(1000, 2\)"):
         export(sac, tmp_path / "policy.stablehlo", "stablehlo", "mean", batch=1000)
     assert not list(tmp_path.iterdir())
+
+
+def test_an_older_file_stays_until_the_new_one_is_whole_and_good(sac, tmp_path, monkeypatch):
+    file = tmp_path / "policy.safetensors"
+    export(sac, file, "weights", "mean")
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    good = module.load_weights
+    with monkeypatch.context() as patch:
+        patch.setattr(module, "load_weights", lambda path: lambda *given: good(path)(*given) + 2e-5)
+        with pytest.raises(Unexportable, match="nothing was written"):
+            export(sac, file, "weights", "mean")
+        patch.setattr(
+            module, "write_weights", lambda policy, path, *_: path.write_bytes(b"half") + os.truncate("/dev/full", 0)
+        )
+        with pytest.raises(DiskError, match="cannot write"):
+            export(sac, file, "weights", "mean")
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+    about = json.loads((tmp_path / "policy.json").read_text())
+    export(sac, file, "weights", "sample")
+    (tmp_path / "policy.json").write_text(json.dumps(about))
+    load_weights(file)  # the same network: its bytes are the same
+    file.write_bytes(file.read_bytes()[:-1] + b"\1")
+    with pytest.raises(S2acError, match=r"is not the file that policy\.json describes: export it again"):
+        load_weights(file)
+    with pytest.raises(InvalidArgument, match="the description of the weights gets that name"):
+        export(sac, tmp_path / "policy.json", "weights", "mean")
 
 
 def test_only_answers_that_the_policy_itself_gives_nearby_count_as_ties():

@@ -11,7 +11,6 @@ An agent trains in a run directory like `s2ac train`'s, with the same records an
 A loaded agent needs its environment only to learn or to be evaluated, not to predict.
 """
 
-import math
 import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,7 +26,8 @@ from s2ac.envs.gymnasium.adapter import MakeEnv
 from s2ac.envs.observations import checked
 from s2ac.envs.registry import ENVIRONMENTS, EnvLike, environment, maker_of, probe
 from s2ac.errors import InvalidArgument, check_between, check_count, check_name
-from s2ac.runs.places import find_agent, free_directory
+from s2ac.ranges import MOST, MOST_STEPS
+from s2ac.runs.places import checked_path, find_agent, free_directory
 from s2ac.runs.policy import LoadedPolicy, load_policy
 from s2ac.runs.saving import copy_to, is_run_at, write_copy
 from s2ac.settings import RunConfig, resolve
@@ -67,7 +67,7 @@ class Agent:
         if "steps" in fields:
             raise InvalidArgument("steps: give them to learn(steps)")
         _, _, algorithm_config, config = resolve(name, algo, preset, {**fields, "seeds": seeds})
-        where = Path(directory) if directory else free_directory(name, algo)
+        where = checked_path("directory", directory) if directory else free_directory(name, algo)
         if (where / "run.json").exists():
             raise InvalidArgument(f"directory = {str(where)!r} holds a run already: s2ac.load({str(where)!r})")
         run = Run(where, name, algo, algorithm_config, config, make)
@@ -122,7 +122,7 @@ class Agent:
         `StopTraining`, training ends. Whatever ends it, the state is saved first: Ctrl-C (which then goes on as
         KeyboardInterrupt) and a callback that raises as well.
         """
-        check_between("steps", steps, 1, math.inf, open_high=True)
+        check_between("steps", steps, 1, MOST_STEPS)
         run = self._with_run()
         new = run.records is None
         if run.env_step and run.lacks_replay():
@@ -152,7 +152,7 @@ class Agent:
 
     def evaluate(self, episodes: int = 20, select: str = "sample") -> Evaluation:
         """Play whole episodes of every seed by a selection rule, on environments of their own."""
-        check_count("episodes", episodes, 1)
+        check_count("episodes", episodes, 1, MOST)
         check_name("select", select, self.algorithm.rules)
         return evaluation_of(self._play(select, episodes))
 
@@ -185,7 +185,7 @@ class Agent:
 
     def sample(self, observation: Any, num: int = 64, *, seed_index: int = 0, draw: int | None = None) -> Cloud:
         """`num` actions of an observation (or of each in a batch) with their log-density, and the entropy they tell."""
-        check_count("num", num, 1)
+        check_count("num", num, 1, MOST)
         cloud = self.algorithm.cloud
         if cloud is None:
             raise InvalidArgument(f"{self.algo} has no set of actions to sample: use predict(observation, 'sample')")
@@ -198,8 +198,11 @@ class Agent:
 
     def _count(self, draw: int | None) -> np.uint32:
         """Which draw this is: the given one, or the next."""
-        self._draws += draw is None
-        return np.uint32(self._draws if draw is None else draw)
+        if draw is None:
+            self._draws += 1
+            return np.uint32(self._draws)
+        check_count("draw", draw, 0, 2**32 - 1)
+        return np.uint32(draw)
 
     def policy_state(self, seed_index: int = 0) -> Any:
         """The algorithm's state of one seed."""
@@ -224,7 +227,7 @@ class Agent:
 
         An agent that was saved there before is replaced; any other directory with files in it is refused.
         """
-        target = Path(directory)
+        target = checked_path("directory", directory)
         if self._run and self._run.records and target.resolve() == self._run.directory.resolve():
             self._run.save()  # the run's own directory: a checkpoint among the others
             return target

@@ -42,16 +42,28 @@ def is_known(value: Any) -> bool:
     return jax is None or not isinstance(value, jax.core.Tracer)
 
 
+def shown(value: Any) -> str:
+    """A value for a message, on one line and not too long."""
+    text = " ".join(repr(value).split())
+    return text if len(text) <= 200 else f"{text[:200]}…"
+
+
+def _number(value: Any) -> float:
+    """A number as a float; nan if it is none, as text and True are not."""
+    if isinstance(value, str | bytes | bool):
+        return math.nan
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
+    except (TypeError, ValueError):
+        return math.nan
+
+
 def check_positive(name: str, value: Any) -> None:
     """Refuse a known number that is not finite and above zero."""
-    if not is_known(value):
-        return
-    try:
-        ok = math.isfinite(float(value)) and float(value) > 0
-    except (TypeError, ValueError):
-        ok = False
-    if not ok:
-        raise InvalidArgument(f"{name} = {value!r}: must be a finite number above 0")
+    if is_known(value) and not 0 < _number(value) < math.inf:
+        raise InvalidArgument(f"{name} = {shown(value)}: must be a finite number above 0")
 
 
 def check_between(
@@ -60,27 +72,26 @@ def check_between(
     """Refuse a known number outside [low, high]; an open end is itself refused."""
     if not is_known(value):
         return
-    try:
-        number = float(value)
-    except (TypeError, ValueError):
-        number = math.nan
+    number = _number(value)
     if (low < number or (number == low and not open_low)) and (number < high or (number == high and not open_high)):
         return
     least = f"{'above' if open_low else 'at least'} {low:g}"
     most = "" if math.isinf(high) else f" and {'below' if open_high else 'at most'} {high:g}"
-    raise InvalidArgument(f"{name} = {value!r}: must be a number {least}{most}")
+    raise InvalidArgument(f"{name} = {shown(value)}: must be a number {least}{most}")
 
 
-def check_count(name: str, value: Any, minimum: int) -> None:
-    """Refuse anything but an integer of at least `minimum`."""
-    if isinstance(value, bool) or not isinstance(value, int) or value < minimum:
-        raise InvalidArgument(f"{name} = {value!r}: must be an integer of at least {minimum}")
+def check_count(name: str, value: Any, minimum: int, maximum: int | None = None) -> None:
+    """Refuse anything but an integer from `minimum` to `maximum`."""
+    too_large = maximum is not None and isinstance(value, int) and value > maximum
+    if isinstance(value, bool) or not isinstance(value, int) or value < minimum or too_large:
+        most = f" and at most {maximum}" if too_large else ""
+        raise InvalidArgument(f"{name} = {shown(value)}: must be an integer of at least {minimum}{most}")
 
 
 def check_name(name: str, value: Any, allowed: Collection[str]) -> None:
     """Refuse an unknown name, and suggest the nearest."""
-    if value in allowed:
+    if isinstance(value, str) and value in allowed:
         return
     near = difflib.get_close_matches(str(value), allowed, n=1)
     hint = f" (did you mean {near[0]!r}?)" if near else ""
-    raise InvalidArgument(f"{name} = {value!r}: must be one of {', '.join(sorted(allowed))}{hint}")
+    raise InvalidArgument(f"{name} = {shown(value)}: must be one of {', '.join(sorted(allowed))}{hint}")

@@ -9,7 +9,7 @@ from dataclasses import replace
 from functools import cache
 from typing import Annotated, Any, NamedTuple, TypeVar, get_type_hints
 
-from s2ac.errors import InvalidArgument, check_between, check_count, check_name, check_positive, is_known
+from s2ac.errors import InvalidArgument, check_between, check_count, check_name, check_positive, is_known, shown
 
 Check = Callable[[str, Any], None]
 Config = TypeVar("Config", bound=Any)
@@ -19,16 +19,24 @@ class Range(NamedTuple):
     """Refuses what a field may not be; beside its type in an `Annotated`."""
 
     check: Check
+    real: bool = False  # whether it is of a real number: an integer is then kept as one
 
 
-def at_least(minimum: int) -> Range:
-    """An integer of at least this."""
-    return Range(lambda name, value: check_count(name, value, minimum))
+MOST = 100_000
+"""Of whatever a computation holds at once: more is a slip of the hand, and is refused before memory is asked for."""
+
+MOST_STEPS = 2_000_000_000
+"""Of a run: steps are counted in 32 bits."""
+
+
+def at_least(minimum: int, maximum: int = MOST) -> Range:
+    """An integer of at least this, and of at most that."""
+    return Range(lambda name, value: check_count(name, value, minimum, maximum))
 
 
 def between(low: float, high: float, open_low: bool = False, open_high: bool = False) -> Range:
     """A number in an interval; an open end is itself refused."""
-    return Range(lambda name, value: check_between(name, value, low, high, open_low, open_high))
+    return Range(lambda name, value: check_between(name, value, low, high, open_low, open_high), real=True)
 
 
 def one_of(names: Collection[str]) -> Range:
@@ -41,7 +49,7 @@ def each_of(names: Collection[str]) -> Range:
 
     def check(name: str, value: Any) -> None:
         if not isinstance(value, tuple) or not value:
-            raise InvalidArgument(f"{name} = {value!r}: must be a tuple of names, of {', '.join(sorted(names))}")
+            raise InvalidArgument(f"{name} = {shown(value)}: must be a tuple of names, of {', '.join(sorted(names))}")
         for part in value:
             check_name(name, part, names)
 
@@ -50,25 +58,28 @@ def each_of(names: Collection[str]) -> Range:
 
 def or_none(range_: Range) -> Range:
     """None, or what the range says."""
-    return Range(lambda name, value: None if value is None else range_.check(name, value))
+    return Range(lambda name, value: None if value is None else range_.check(name, value), range_.real)
 
 
 def _sizes(name: str, value: Any) -> None:
     if not isinstance(value, tuple):
-        raise InvalidArgument(f"{name} = {value!r}: must be a tuple of layer sizes, such as (256, 256)")
+        raise InvalidArgument(f"{name} = {shown(value)}: must be a tuple of layer sizes, such as (256, 256)")
+    check_count(f"number of layers in {name}", len(value), 0, 100)
     for size in value:
-        check_count(name, size, 1)
+        check_count(name, size, 1, MOST)
 
 
 def _flag(name: str, value: Any) -> None:
     if not isinstance(value, bool):
-        raise InvalidArgument(f"{name} = {value!r}: must be True or False")
+        raise InvalidArgument(f"{name} = {shown(value)}: must be True or False")
 
 
-POSITIVE, NOT_NEGATIVE = Range(check_positive), between(0, math.inf, open_high=True)
+POSITIVE, NOT_NEGATIVE = Range(check_positive, real=True), between(0, math.inf, open_high=True)
 
 Count = Annotated[int, at_least(1)]
 CountOrZero = Annotated[int, at_least(0)]
+CountInAll = Annotated[int, at_least(1, MOST_STEPS)]
+"""Of what is counted over a whole run."""
 Flag = Annotated[bool, Range(_flag)]
 NotNegative = Annotated[float, NOT_NEGATIVE]
 Positive = Annotated[float, POSITIVE]
@@ -92,7 +103,10 @@ def ranges_of(kind: Any) -> dict[str, Range]:
 def validate(config: Any) -> None:
     """Refuse the first field that is out of its range."""
     for name, range_ in ranges_of(config.__class__).items():
-        range_.check(name, getattr(config, name))
+        value = getattr(config, name)
+        range_.check(name, value)
+        if range_.real and isinstance(value, int):  # JAX takes an integer of 32 bits only
+            object.__setattr__(config, name, float(value))
 
 
 def default_of(kind: Any, name: str) -> Any:

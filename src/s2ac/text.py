@@ -2,6 +2,7 @@
 
 import json
 import math
+import shlex
 import unicodedata
 from typing import Any
 
@@ -25,6 +26,11 @@ def printable(text: str) -> str:
 def _escaped(character: str) -> str:
     code = ord(character)
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+def command(*words: Any) -> str:
+    """A command of ours that can be pasted into a shell, whatever the names in it are."""
+    return shlex.join(["s2ac", *map(str, words)])
 
 
 def inert(value: Any) -> Any:

@@ -57,30 +57,44 @@ def parse(arguments: list[str]) -> Any:
 def main(arguments: list[str] | None = None) -> int:
     """Run a command; mistakes of the user's end in one line and an exit code, not in a traceback."""
     arguments = sys.argv[1:] if arguments is None else arguments
-    if arguments == ["--version"]:
-        from s2ac import __version__
+    from s2ac.output import close_streams, open_streams
 
-        print(f"s2ac {__version__}")
-        return 0
+    open_streams()
     # The number of threads decides how sums are split, and so their last bits: fix it before JAX looks.
     os.environ.setdefault("NPROC", str(os.cpu_count() or 1))
     with suppress(FileNotFoundError):  # of a directory that is gone
         # For `train MODULE:ENV` with a file of the user's here; last, so that it hides no package.
         sys.path.append(os.getcwd())
+    try:
+        return close_streams(_run(arguments))
+    except SystemExit:  # of the parser, which has said what it had to
+        close_streams(0)
+        raise
+
+
+def _run(arguments: list[str]) -> int:
+    """The command's exit code; what went wrong is said in a line."""
     from s2ac.errors import S2acError
+    from s2ac.output import say
+    from s2ac.text import printable  # a path or a setting in the message may hold anything
 
     try:
-        command = parse(arguments)
-        command()
-    except S2acError as error:
-        from s2ac.text import printable  # a path or a setting in the message may hold anything
+        if arguments == ["--version"]:
+            from s2ac import __version__
 
-        print(f"s2ac: {printable(str(error))}", file=sys.stderr)
+            print(f"s2ac {__version__}")
+        else:
+            parse(arguments)()
+    except S2acError as error:
+        say(f"s2ac: {printable(str(error))}", sys.stderr)
         return error.exit_code
     except KeyboardInterrupt:
-        print("s2ac: interrupted", file=sys.stderr)
+        say("s2ac: interrupted", sys.stderr)
         return 130
     except BrokenPipeError:  # whoever read our output has gone, as `head` does
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
+    except OSError as error:
+        file = f"{error.filename}: " if error.filename else ""
+        say(f"s2ac: {printable(f'{file}{error.strerror or error}')}", sys.stderr)
+        return 5
     return 0

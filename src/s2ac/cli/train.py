@@ -1,5 +1,6 @@
 """The commands `train` and `evaluate`, behind the command line."""
 
+import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -8,11 +9,18 @@ from typing import Any
 import tyro
 
 from s2ac.algorithms import ALGORITHMS
+from s2ac.cli.crash import reported
 from s2ac.errors import InvalidArgument, check_name
+from s2ac.output import say
 from s2ac.ranges import settled
+from s2ac.report.write import write_at_end
+from s2ac.runs.about import read_about
+from s2ac.runs.places import checked_path
 from s2ac.settings import RunConfig, resolve
 from s2ac.settings.arguments import HELP, split, word_of
+from s2ac.text import command as command_line
 from s2ac.text import printable
+from s2ac.training.run import Run
 from s2ac.training.trainer import resume_run, start, train
 
 
@@ -46,10 +54,13 @@ def parse_train(arguments: list[str]) -> Callable[[], None]:
         """Named settings to start from: default, paper, demo; on the MuJoCo tasks also ten-particles and target-networks."""
 
         resume: str | None = None
-        """Go on with the run in this directory, by its own settings; only --steps may be given too, to train for longer, and --fresh."""
+        """Go on with the run in this directory, by its own settings; only --steps may be given too, to train for longer, --fresh and --refill."""
 
         fresh: bool = False
         """With --resume: start again from step 0; what the run has is kept aside, as NAME.old-1."""
+
+        refill: bool = False
+        """With --resume: do without replay files that are damaged or lost; copies of the other rows take their places."""
 
         run: RunConfig = default.run
         algorithm: type(default.algorithm) = default.algorithm  # type: ignore[valid-type]
@@ -57,8 +68,8 @@ def parse_train(arguments: list[str]) -> Callable[[], None]:
 
     environment = [] if line.env is None else [line.env]
     command = tyro.cli(Command, args=[*environment, *line.rest], prog="s2ac train", config=(tyro.conf.OmitArgPrefixes,))
-    if command.fresh:
-        raise InvalidArgument("--fresh goes with --resume RUN")
+    if command.fresh or command.refill:
+        raise InvalidArgument(f"--{'fresh' if command.fresh else 'refill'} goes with --resume RUN")
     command = replace(command, algorithm=settled(command.algorithm, line.said))
     return lambda: _start(command)
 
@@ -79,39 +90,40 @@ def _resume_of(directory: str, env: str | None, rest: list[str]) -> Callable[[],
         fresh: bool = False
         """Start again from step 0; what the run has is kept aside."""
 
+        refill: bool = False
+        """Do without replay files that are damaged or lost."""
+
     flags = {argument.partition("=")[0] for argument in rest if argument.startswith("--")}
-    if env is not None or flags - {"--resume", "--steps", "--fresh"}:
-        raise InvalidArgument("--resume goes alone, or with --steps or --fresh: the run's own settings are used")
+    if env is not None or flags - {"--resume", "--steps", "--fresh", "--refill"}:
+        raise InvalidArgument(
+            "--resume goes alone, or with --steps, --fresh or --refill: the run's own settings are used"
+        )
     command = tyro.cli(Command, args=rest, prog="s2ac train")
-    return lambda: _resume(Path(directory), command.steps, command.fresh)
+    return lambda: _resume(checked_path("resume", directory), command)
 
 
 def _start(command: Any) -> None:
-    directory = Path(command.out or f"runs/{command.env}-{command.algo}")
-    run = start(directory, command.env, command.algo, command.algorithm, command.run)
-    if run.algorithm.experience == "replay" and command.run.steps <= command.run.warmup_steps:
-        print(
-            f"note: the warm-up alone takes {command.run.warmup_steps} steps (--warmup-steps), more than --steps asks for"
-        )
+    directory = checked_path("out", command.out or f"runs/{command.env}-{command.algo}")
+    with reported(directory, dataclasses.asdict(command)):
+        run = start(directory, command.env, command.algo, command.algorithm, command.run)
+        if run.algorithm.experience == "replay" and command.run.steps <= command.run.warmup_steps:
+            warm_up = f"the warm-up alone takes {command.run.warmup_steps} steps (--warmup-steps)"
+            say(f"note: {warm_up}, more than --steps asks for")
+        _train(run)
+
+
+def _resume(directory: Path, command: Any) -> None:
+    with reported(directory, read_about(directory)):
+        run, complaints = resume_run(directory, command.steps, command.fresh, command.refill)
+        for complaint in complaints:
+            say(printable(f"note: {complaint}"))
+        say(f"resumed at step {run.env_step} of {int(run.config.steps)}")
+        _train(run)
+
+
+def _train(run: Run) -> None:
+    """Train to the end, or until a signal; then the page."""
     finished = train(run)
-    _report(directory, finished)
+    write_at_end(run.directory, finished)
     if finished:
-        print(printable(f"done: {directory}; look with: s2ac evaluate {directory}"))
-
-
-def _resume(directory: Path, steps: float | None, fresh: bool) -> None:
-    run, complaints = resume_run(directory, steps, fresh)
-    for complaint in complaints:
-        print(f"note: {complaint}", flush=True)
-    print(f"resumed at step {run.env_step} of {int(run.config.steps)}", flush=True)
-    finished = train(run)
-    _report(directory, finished)
-    if finished:
-        print(printable(f"done: {directory}; look with: s2ac evaluate {directory}"))
-
-
-def _report(directory: Path, finished: bool) -> None:
-    """The run's page, of whatever there is by now."""
-    from s2ac.report.write import write_at_end
-
-    write_at_end(directory, finished)
+        say(printable(f"done: {run.directory}; look with: {command_line('evaluate', run.directory)}"))

@@ -5,11 +5,12 @@
 
 Whatever a rule draws at random is an explicit input of standard normal numbers, so that outputs can be compared; a
 rule that draws nothing has no such input, and `noise_seed` fixes it inside the file. Every file is run on 1,000
-observations and compared with the JAX policy before it is declared good; one that differs is removed.
+observations and compared with the JAX policy before it is put in its place; one that differs never gets there.
 """
 
 import logging
 import os
+import tempfile
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -24,6 +25,8 @@ from s2ac.deploy.noise import Unexportable, with_noise
 from s2ac.deploy.source import Trained
 from s2ac.deploy.weights import Runner, load_weights, write_weights
 from s2ac.errors import DiskError, InvalidArgument, check_count, check_name
+from s2ac.resolve import checked_path
+from s2ac.runs.files import make_directory, put
 from s2ac.types import Array
 
 FORMATS = {"onnx": ".onnx", "stablehlo": ".stablehlo", "weights": ".safetensors"}
@@ -77,7 +80,11 @@ def export(
     check_name("format", format, FORMATS)
     check_name("select", select, agent.algorithm.rules)
     check_count("batch", batch, 1)
-    path = Path(file)
+    path = checked_path("file", file)
+    if format == "weights" and path.suffix == ".json":
+        raise InvalidArgument(
+            f"file = {str(path)!r}: the description of the weights gets that name; end it in .safetensors"
+        )
     policy = policy_of(agent, select, seed_index, noise_seed)
     if format == "onnx":
         write, load = _write_onnx, load_onnx
@@ -87,16 +94,14 @@ def export(
         write, load = write_weights, load_weights
     about = {"s2ac": agent.version, "env": agent.env_name, "algo": agent.algo, "select": select}
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        written = write(policy, path, batch, {**about, "layers": (agent, select, seed_index, noise_seed)})
+        make_directory(path.parent)
+        with tempfile.TemporaryDirectory(prefix=f".{path.stem[:100]}.tmp-", dir=path.parent) as aside:
+            whole = {**about, "layers": (agent, select, seed_index, noise_seed)}
+            written = write(policy, Path(aside) / path.name, batch, whole)
+            difference, ties = check_outputs(policy, load(written[0]), batch)
+            put(written, path.parent)
     except OSError as error:
         raise DiskError(f"cannot write {path}: {error.strerror}; choose another place with --out") from error
-    try:
-        difference, ties = check_outputs(policy, load(path), batch)
-    except Exception:
-        for each in written:
-            each.unlink(missing_ok=True)
-        raise
     return Exported(path, policy.noise_size, difference, ties)
 
 
@@ -147,7 +152,7 @@ def check_outputs(policy: Policy, runner: Runner, batch: int) -> tuple[float, in
     shapes = {part.shape for part in parts}
     if shapes != {(batch, wanted.shape[1])}:
         raise Unexportable(
-            f"the exported policy gives shape {shapes.pop()}, not {(batch, wanted.shape[1])}; file removed"
+            f"the exported policy gives shape {shapes.pop()}, not {(batch, wanted.shape[1])}; nothing was written"
         )
     found = np.concatenate(parts)
     scale = policy.scale[None]
@@ -161,7 +166,7 @@ def check_outputs(policy: Policy, runner: Runner, batch: int) -> tuple[float, in
         if len(odd) > MAX_TIES or (np.abs(answers - found[row][None]) / scale).max(axis=1).min() > 10 * TOLERANCE:
             raise Unexportable(
                 f"the exported policy differs from the JAX policy by {worst:.2g} on {len(odd)} of {num} observations, "
-                f"more than {TOLERANCE:g}; file removed: try another --format or --select"
+                f"more than {TOLERANCE:g}; nothing was written: try another --format or --select"
             )
     return float(good.max()), len(odd)
 

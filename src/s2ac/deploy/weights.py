@@ -1,5 +1,6 @@
 """The one network that a selection rule runs as plain arrays with a description, and numpy that runs them."""
 
+import hashlib
 import json
 import math
 from collections.abc import Callable
@@ -12,6 +13,7 @@ from s2ac.algorithms.amortized import COMPONENTS
 from s2ac.algorithms.ppo import folded
 from s2ac.deploy.noise import Unexportable
 from s2ac.deploy.source import Trained
+from s2ac.errors import S2acError
 from s2ac.nets.mlp import Layer
 
 Runner = Callable[[np.ndarray, np.ndarray], np.ndarray]
@@ -23,9 +25,11 @@ def write_weights(policy: Any, path: Path, batch: int, about: dict[str, Any]) ->
 
     arrays, description = network_of(*about["layers"])
     facts = {name: about[name] for name in ("s2ac", "env", "algo", "select")}
-    path.write_bytes(save(arrays))
+    data = save(arrays)
+    path.write_bytes(data)
     described = path.with_suffix(".json")
-    described.write_text(json.dumps({**facts, **description}, indent=1) + "\n", encoding="utf-8")
+    whole = {**facts, "sha256": hashlib.sha256(data).hexdigest(), **description}
+    described.write_text(json.dumps(whole, indent=1) + "\n", encoding="utf-8")
     return [path, described]
 
 
@@ -121,9 +125,12 @@ def _of_mixture(value: np.ndarray, about: dict[str, Any], noise: np.ndarray) -> 
 
 
 def load_weights(path: Path) -> Runner:
-    """Exported weights as a function of a batch."""
-    from safetensors.numpy import load_file
+    """Exported weights as a function of a batch; refuses weights that the description is not of."""
+    from safetensors.numpy import load
 
-    arrays = load_file(path)
+    data = path.read_bytes()
     about = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
+    if about.get("sha256") not in (None, hashlib.sha256(data).hexdigest()):
+        raise S2acError(f"{path} is not the file that {path.with_suffix('.json').name} describes: export it again")
+    arrays = load(data)
     return lambda observation, noise: run_network(arrays, about, observation, noise)

@@ -10,7 +10,7 @@ import gymnasium
 import numpy as np
 
 from s2ac.envs.gymnasium.adapter import CUSTOM, layout_of, maker, spec_of
-from s2ac.envs.gymnasium.simulators import MakeEnv
+from s2ac.envs.gymnasium.simulators import MakeEnv, made
 from s2ac.envs.jax_env import JaxEnv
 from s2ac.envs.multigoal import pictures as multigoal
 from s2ac.envs.multigoal.env import MultigoalConfig, make_multigoal
@@ -84,7 +84,7 @@ def probe(name: str, make: MakeEnv | None = None) -> tuple[EnvSpec, Any]:
     if make is None and name in ENVIRONMENTS:
         spec = ENVIRONMENTS[name].make().spec
         return spec, {"shape": [spec.observation_size]}
-    env = (make or maker_of(name))()
+    env = made(make or maker_of(name), name)
     try:
         return spec_of(env, name), layout_of(env.observation_space)
     finally:

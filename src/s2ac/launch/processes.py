@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from s2ac.errors import S2acError
+from s2ac.output import say
 from s2ac.training.signals import signals
 
 
@@ -41,7 +42,7 @@ def side_by_side(calls: Iterable[Call], at_once: int, logs: Path) -> dict[str, i
                 log = str(logs / f"{call.name}.txt")
                 running[call.name] = context.Process(target=_alone, args=(*call[1:], log, os.getpid()))
                 running[call.name].start()
-                print(f"{call.name}: begun, see {log}", flush=True)
+                say(f"{call.name}: begun, see {log}")
             if stop.asked and not told:
                 told = True
                 for process in running.values():
@@ -49,7 +50,7 @@ def side_by_side(calls: Iterable[Call], at_once: int, logs: Path) -> dict[str, i
             wait([process.sentinel for process in running.values()], timeout=0.5)
             for name in [name for name, process in running.items() if not process.is_alive()]:
                 codes[name] = running.pop(name).exitcode or 0
-                print(f"{name}: ended with code {codes[name]}", flush=True)
+                say(f"{name}: ended with code {codes[name]}")
     return codes
 
 
@@ -63,7 +64,7 @@ def _alone(function: Callable[..., int], arguments: tuple[Any, ...], log: str, p
     try:
         code = function(*arguments)
     except S2acError as error:
-        print(f"error: {error}", file=sys.stderr, flush=True)
+        say(f"error: {error}", sys.stderr)
         code = error.exit_code
     sys.exit(code)
 

@@ -22,7 +22,8 @@ from s2ac.envs.gymnasium.adapter import CUSTOM, HostEnvs, module_and_id
 from s2ac.envs.registry import ENVIRONMENTS, maker_of, probe
 from s2ac.errors import S2acError
 from s2ac.runs.about import configs_of
-from s2ac.runs.checkpoint import DamagedCheckpoint, arrays_to_tree, read_manifest
+from s2ac.runs.manifest import DamagedCheckpoint, read_manifest
+from s2ac.runs.trees import arrays_to_tree
 from s2ac.training.evaluate import EVALUATION
 from s2ac.types import Array, EnvSpec, Key
 

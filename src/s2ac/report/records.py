@@ -1,13 +1,14 @@
 """Read a run's records while they are written: only what is new, never more than whole lines."""
 
-import json
 import math
+import os
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from s2ac.errors import S2acError
+from s2ac.runs.files import MANIFEST, RECORDS, SMALL, open_plain, parse_json, read_regular
 from s2ac.runs.lock import holder
 
 READS_FORMAT = 1
@@ -48,7 +49,9 @@ class Reader:
         """Take in the new whole lines; whether anything changed."""
         path = self.directory / "metrics.jsonl"
         try:
-            with path.open("rb") as file:
+            with os.fdopen(open_plain(path), "rb") as file:
+                if os.fstat(file.fileno()).st_size > RECORDS:
+                    raise UnreadableRun(f"{path} has more than the {RECORDS} bytes that it may have")
                 file.seek(max(0, self.offset - REMEMBERED))
                 cut = file.read(self.offset - file.tell()) != self.before
                 if cut:
@@ -71,13 +74,13 @@ class Reader:
 
     def _add(self, line: bytes) -> None:
         try:
-            row = json.loads(line)
+            row = parse_json(line)
             kind, seed, step = row.pop("kind"), int(row.pop("seed")), int(row.pop("env_step"))
             kind = f"evaluation {row.pop('rule')}" if kind == "evaluation" else str(kind)
             if row.get("episodes") == 0:
                 row.pop("return", None)  # no episode ended, so there is no return; the record says 0
             numbers = [(name, float(value)) for name, value in row.items() if isinstance(value, int | float)]
-        except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
+        except (ValueError, KeyError, TypeError, AttributeError, OverflowError):
             self.damaged += 1
             return
         for name, number in numbers:
@@ -114,14 +117,14 @@ def read_about(directory: Path) -> dict[str, Any]:
     """What run.json says; refuses what is not a run with the remedy."""
     path = directory / "run.json"
     try:
-        about = json.loads(path.read_bytes())
+        about = parse_json(read_regular(path, SMALL))
     except (FileNotFoundError, NotADirectoryError) as error:
         raise UnreadableRun(
             f"{directory} is not a run: it has no run.json; name the directory that `s2ac train --out` made"
         ) from error
     except OSError as error:
         raise UnreadableRun(f"cannot read {path}: {error.strerror}") from error
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         raise UnreadableRun(f"{path} is damaged: it is not JSON; {_remedy(directory)}") from error
     kinds = {"env": str, "algo": str, "algorithm": dict, "run": dict}
     if isinstance(about, dict) and isinstance(about.get("format"), int) and about["format"] > READS_FORMAT:
@@ -145,10 +148,10 @@ def newest_manifest(directory: Path) -> tuple[Path, dict[str, Any]] | None:
     """The newest checkpoint's manifest as it stands, for show; who loads the checkpoint verifies it."""
     for path in sorted(directory.glob("checkpoints/step_????????????/manifest.json"), reverse=True):
         try:
-            body = json.loads(path.read_bytes())["body"]
+            body = parse_json(read_regular(path, MANIFEST))["body"]
             if isinstance(body, dict):
                 return path, body
-        except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        except (OSError, ValueError, KeyError, TypeError):
             continue
     return None
 

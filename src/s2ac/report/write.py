@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from s2ac.errors import InvalidArgument, S2acError
+from s2ac.output import say
 from s2ac.report.data import collect
 from s2ac.report.page import render, write
 from s2ac.report.records import Reader
@@ -50,6 +51,6 @@ def _clouds(reader: Reader) -> Any:
 def write_at_end(directory: Path, finished: bool) -> None:
     """The report at the end of a training, which it must not fail; of an interrupted one without the slow part."""
     try:
-        run_report([directory], None, finished)
+        say(f"report: {printable(str(write_report([directory], None, finished)))}")
     except S2acError as error:
-        print(f"note: no report: {printable(str(error))}", flush=True)
+        say(f"note: no report: {printable(str(error))}")

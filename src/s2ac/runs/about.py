@@ -1,4 +1,4 @@
-"""run.json, read back: what was asked for."""
+"""run.json, read back: what was asked for, and whether a checkpoint is of it."""
 
 import dataclasses
 import json
@@ -6,24 +6,44 @@ from pathlib import Path
 from typing import Any
 
 from s2ac.algorithms import ALGORITHMS
-from s2ac.errors import InvalidArgument, S2acError
+from s2ac.errors import InvalidArgument, S2acError, check_name
 from s2ac.ranges import default_of, settled
-from s2ac.runs.checkpoint import DamagedCheckpoint
+from s2ac.runs.files import SMALL, parse_json, read_regular
+from s2ac.runs.manifest import DamagedCheckpoint
 from s2ac.settings import RunConfig, names_of
 from s2ac.settings.run import OF_REPLAY
 
 
 def read_about(directory: Path) -> dict[str, Any]:
-    """What run.json says."""
+    """What run.json says, each part of its kind."""
     try:
-        about = json.loads((directory / "run.json").read_text(encoding="utf-8"))
+        about = parse_json(read_regular(directory / "run.json", SMALL))
     except OSError as error:
         raise S2acError(f"{directory} is not a run: {error.strerror} (run.json)") from error
     except ValueError as error:
         raise S2acError(f"{directory}/run.json is damaged: {error}") from error
-    if not isinstance(about, dict):
-        raise S2acError(f"{directory}/run.json is damaged: not an object")
+    if wrong := _wrong_part(about):
+        raise S2acError(f"{directory}/run.json is damaged: {wrong!r} is missing or of the wrong kind")
     return about
+
+
+PARTS: dict[str, type] = {"env": str, "algo": str, "algorithm": dict, "run": dict}
+
+
+def _wrong_part(about: Any) -> str | None:
+    """The first part that is missing or of the wrong kind."""
+    if not isinstance(about, dict):
+        return "env"
+    return next((name for name, kind in PARTS.items() if not isinstance(about.get(name), kind)), None)
+
+
+def check_same(directory: Path, about: dict[str, Any], saved: dict[str, Any]) -> None:
+    """Refuse a checkpoint that was saved with other settings than run.json says."""
+    if not same_run(saved, about):
+        raise DamagedCheckpoint(
+            f"{directory}: the checkpoint is not of the run that run.json describes; put run.json back, from a copy or from "
+            "body.facts.about in the checkpoint's manifest.json"
+        )
 
 
 VERSION = 4
@@ -120,12 +140,23 @@ def same_run(one: dict[str, Any], other: dict[str, Any]) -> bool:
         whole = with_defaults(about.get("algo", ""), about)
         return {**whole, "version": VERSION, "run": {**whole["run"], **free}}
 
-    return settings(one) == settings(other)
+    try:
+        return settings(one) == settings(other)
+    except (
+        S2acError,
+        KeyError,
+        TypeError,
+        AttributeError,
+        ValueError,
+        ArithmeticError,
+    ):  # of a file that anyone may have written
+        return False
 
 
 def configs_of(about: dict[str, Any], directory: Path) -> tuple[Any, RunConfig]:
     """The algorithm's config and the run's, from run.json."""
     try:
+        check_name("algo", about["algo"], ALGORITHMS)
         entry = ALGORITHMS[about["algo"]]
         check_unchanged(about["algo"], about)
         about = with_defaults(about["algo"], about)
@@ -135,11 +166,5 @@ def configs_of(about: dict[str, Any], directory: Path) -> tuple[Any, RunConfig]:
             raise InvalidArgument(f"{about['algo']} has no field {', '.join(unknown)} in this version")
         algorithm_config = dataclasses.replace(entry.config, **tupled)
         return algorithm_config, RunConfig(**{**about["run"], "select": tuple(about["run"]["select"])})
-    except (InvalidArgument, ValueError, KeyError, TypeError) as error:
+    except (InvalidArgument, ValueError, KeyError, TypeError, AttributeError, ArithmeticError) as error:
         raise S2acError(f"{directory}/run.json cannot be used: {error}") from error
-
-
-def check_described(directory: Path, about: dict[str, Any], manifest: dict[str, Any]) -> None:
-    """Refuse a checkpoint of another run than the one that run.json describes."""
-    if not same_run(manifest["facts"]["about"], about):
-        raise DamagedCheckpoint(f"{directory}: the checkpoint is not of the run that run.json describes")

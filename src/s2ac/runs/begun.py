@@ -7,12 +7,14 @@ A run of an earlier version has neither from its beginning; its records tell whe
 To begin again over what there is takes a word of the user's, and removes nothing.
 """
 
-import json
 import os
 from pathlib import Path
 
 from s2ac.errors import DiskError
-from s2ac.runs.checkpoint import DamagedCheckpoint, names
+from s2ac.runs.checkpoint import names
+from s2ac.runs.files import RECORDS, make_directory, open_plain, parse_json, read_regular, replace, sync
+from s2ac.runs.manifest import DamagedCheckpoint
+from s2ac.text import command
 
 MARK = "checkpointed"
 
@@ -20,8 +22,9 @@ MARK = "checkpointed"
 def make_empty(directory: Path) -> None:
     """The directory of a new run, as yet without run.json."""
     try:
-        (directory / "checkpoints").mkdir(parents=True, exist_ok=True)
-        (directory / "metrics.jsonl").touch()
+        make_directory(directory / "checkpoints")
+        os.close(open_plain(directory / "metrics.jsonl", os.O_WRONLY | os.O_CREAT))
+        sync(directory)
     except OSError as error:
         raise DiskError(f"cannot write to {directory}: {error.strerror}") from error
 
@@ -35,7 +38,7 @@ def mark_saved(directory: Path) -> None:
     """Note that a checkpoint was written."""
     try:
         if not (directory / MARK).exists():
-            (directory / MARK).write_text("A checkpoint of this run was written.\n", encoding="utf-8")
+            replace(directory / MARK, b"A checkpoint of this run was written.\n")
     except OSError as error:
         raise DiskError(f"cannot write {directory / MARK}: {error.strerror}; the checkpoint is intact") from error
 
@@ -51,7 +54,7 @@ def is_begun(directory: Path, checkpoint_every: int) -> bool:
     if why:
         raise DamagedCheckpoint(
             f"{why}: restore it, or the permission to read it, or start again from step 0 with "
-            f"`s2ac train --resume {directory} --fresh`, which keeps the old files aside"
+            f"`{command('train', '--resume', directory, '--fresh')}`, which keeps the old files aside"
         )
     return False
 
@@ -74,7 +77,7 @@ def _loss(directory: Path, checkpoint_every: int) -> str:
 def _steps(metrics: Path) -> list[int]:
     """The steps that the records are of, in order; lines that are none are passed over."""
     try:
-        lines = metrics.read_bytes().split(b"\n")[:-1]
+        lines = read_regular(metrics, RECORDS).split(b"\n")[:-1]
     except FileNotFoundError:
         return []
     except OSError as error:
@@ -82,8 +85,8 @@ def _steps(metrics: Path) -> list[int]:
     steps = set()
     for line in lines:
         try:
-            steps.add(int(json.loads(line)["env_step"]))
-        except (ValueError, KeyError, TypeError, RecursionError):
+            steps.add(int(parse_json(line)["env_step"]))
+        except (ValueError, KeyError, TypeError, OverflowError):
             steps.add(0)
     return sorted(steps)
 
@@ -98,6 +101,7 @@ def set_aside(directory: Path) -> list[str]:
     try:
         for name, aside in moved.items():
             (directory / name).rename(directory / aside)
+        sync(directory)
     except OSError as error:
         raise DiskError(f"cannot rename files of {directory}: {error.strerror}; nothing was removed") from error
     make_empty(directory)

@@ -11,6 +11,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from s2ac.errors import DiskError, S2acError
+from s2ac.runs.files import SMALL, open_plain, read_regular
 
 PATIENCE = 2.0  # seconds to wait for a lock that no living process has its name on
 _HELD: set[int] = set()
@@ -44,7 +45,7 @@ def _started(pid: int) -> str | None:
 def holder(run: Path) -> int | None:
     """The living process that RUN/lock names: its number and its start must both agree."""
     try:
-        pid, started = (run / "lock").read_text(errors="replace").split()
+        pid, started = read_regular(run / "lock", SMALL).decode(errors="replace").split()
         return int(pid) if _started(int(pid)) == started else None
     except (OSError, ValueError):
         return None
@@ -61,7 +62,7 @@ def _is_there(handle: int, path: Path) -> bool:
 def _try(path: Path) -> int | None:
     """The open lock file, locked; None if another process has it, or has just removed it."""
     try:
-        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
+        handle = open_plain(path, os.O_RDWR | os.O_CREAT)
     except OSError as error:
         raise DiskError(f"cannot write {path}: {error.strerror}") from error
     try:

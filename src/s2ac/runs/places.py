@@ -5,10 +5,12 @@ A wheel holds what is shipped as s2ac/results, the repository as results; a dire
 
 import difflib
 import re
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from s2ac.envs.gymnasium.adapter import CUSTOM
-from s2ac.errors import S2acError
+from s2ac.errors import InvalidArgument, S2acError, shown
 
 PLACES = (Path("results"), Path(__file__).parents[3] / "results", Path(__file__).parents[1] / "results")
 
@@ -31,9 +33,25 @@ def find_records(directory: str) -> Path:
     return next((place / name for place in PLACES if (place / name).is_dir()), path)
 
 
+def checked_path(name: str, value: Any) -> Path:
+    """A path that a file system can hold; one that it cannot is refused in a line."""
+    try:
+        path = Path(value)
+        for part in (
+            path,
+            *map(Path, path.parts),
+        ):  # alone, a part is looked at also where what it is to be in is not there yet
+            with suppress(FileNotFoundError):
+                part.lstat()
+    except (OSError, TypeError, ValueError) as error:
+        why = getattr(error, "strerror", None) or error
+        raise InvalidArgument(f"{name} = {shown(value)}: is no path that can be used ({why})") from error
+    return path
+
+
 def find_agent(directory: str | Path) -> Path:
     """A directory, or a shipped agent by its name, such as multigoal/s2ac."""
-    path = Path(directory)
+    path = checked_path("directory", directory)
     if path.exists():
         return path
     known = agents()

@@ -11,7 +11,9 @@ from s2ac.envs.gymnasium.simulators import MakeEnv
 from s2ac.envs.registry import probe
 from s2ac.errors import check_name
 from s2ac.runs import checkpoint
-from s2ac.runs.about import check_described, configs_of, read_about
+from s2ac.runs.about import check_same, configs_of, read_about
+from s2ac.runs.manifest import facts_of
+from s2ac.runs.trees import arrays_to_tree
 from s2ac.settings import RunConfig
 from s2ac.types import EnvSpec
 
@@ -49,12 +51,12 @@ def load_policy(directory: Path, make: MakeEnv | None = None) -> LoadedPolicy:
     check_name(f"{directory}/run.json: algo", about.get("algo"), ALGORITHMS)
     algorithm_config, config = configs_of(about, directory)
     manifest, arrays, _, complaints = checkpoint.load_latest(directory, replay=False)
-    check_described(directory, about, manifest)
-    spec, layout = spec_in(manifest["facts"]) or probe(about["env"], make)
+    check_same(directory, about, facts_of(manifest)["about"])
+    spec, layout = spec_in(facts_of(manifest)) or probe(about["env"], make)
     algorithm = ALGORITHMS[about["algo"]].make(spec, algorithm_config)
     like = jax.eval_shape(jax.vmap(algorithm.init), jax.random.split(jax.random.key(0), config.seeds))
     own = {name: array for name, array in arrays.items() if name.startswith("['algorithm']")}
-    states = checkpoint.arrays_to_tree({"algorithm": like}, own)["algorithm"]
+    states = arrays_to_tree({"algorithm": like}, own)["algorithm"]
     return LoadedPolicy(
         directory, about, algorithm_config, config, spec, layout, algorithm, states, manifest, arrays, complaints
     )

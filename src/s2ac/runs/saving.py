@@ -12,7 +12,10 @@ import numpy as np
 
 from s2ac.errors import DiskError, InvalidArgument
 from s2ac.runs import checkpoint
+from s2ac.runs.files import replace, sync
+from s2ac.runs.manifest import DamagedCheckpoint, read_manifest
 from s2ac.runs.policy import LoadedPolicy
+from s2ac.runs.rows import joined
 
 OF_A_COPY = re.compile(
     r"run\.json|metrics\.jsonl|checkpoints(/step_\d{12}(/(manifest\.json|state\.safetensors))?)?|"
@@ -29,17 +32,16 @@ def is_run_at(policy: LoadedPolicy, directory: Path) -> bool:
 def write_copy(policy: LoadedPolicy, directory: Path, replay: bool) -> None:
     """Write a loaded policy as a copy of its run; the replay is read from where it came from."""
     arrays, step, rows, added = dict(policy.arrays), policy.step, {}, 0
+    capacity = policy.config.capacity
     if replay:
         segments = checkpoint.load_checkpoint(policy.directory / "checkpoints" / f"step_{step:012d}")[2]
-        added = int(policy.manifest["added"])
-        for name in segments[0][1] if segments else ():
-            rows[name] = np.concatenate([part[name] for _, part in segments], axis=1)[:, -policy.config.capacity :]
+        added, rows = int(policy.manifest["added"]), joined(segments, capacity)
     else:
         arrays["['replay']"] = np.zeros_like(arrays["['replay']"])
     facts = {**policy.manifest["facts"], "copy": True, "metrics_offset": 0}
-    text = json.dumps(policy.about, indent=2) + "\n"
-    (directory / "run.json").write_text(text, encoding="utf-8")
-    checkpoint.save_arrays(directory, step, arrays, facts, rows, added, policy.config.capacity)
+    facts.pop("metrics_sha256", None)
+    replace(directory / "run.json", f"{json.dumps(policy.about, indent=2)}\n".encode())
+    checkpoint.save_checkpoint(directory, step, arrays, facts, rows, added, capacity)
 
 
 def is_copy(directory: Path) -> bool:
@@ -51,8 +53,8 @@ def is_copy(directory: Path) -> bool:
         return False
     manifests = [path.parent for name, path in found.items() if name.endswith("/manifest.json")]
     try:
-        copies = [checkpoint.read_manifest(path)["facts"].get("copy") is True for path in manifests]
-    except (checkpoint.DamagedCheckpoint, KeyError, AttributeError):
+        copies = [read_manifest(path)["facts"].get("copy") is True for path in manifests]
+    except (DamagedCheckpoint, KeyError, AttributeError):
         return False
     return bool(copies) and all(copies)
 
@@ -88,6 +90,7 @@ def _put(aside: Path, target: Path, full: bool) -> None:
     """Rename the new copy into its place, and only then remove the old one."""
     if not full:
         aside.rename(target)  # also onto an empty directory
+        sync(target.parent)
         return
     old = target.with_name(f"{target.name}.old-{os.urandom(4).hex()}")
     target.rename(old)
@@ -96,4 +99,5 @@ def _put(aside: Path, target: Path, full: bool) -> None:
     except BaseException:
         old.rename(target)
         raise
+    sync(target.parent)
     shutil.rmtree(old)

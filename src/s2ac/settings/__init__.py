@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from s2ac.algorithms import ALGORITHMS
-from s2ac.errors import check_name
+from s2ac.errors import check_name, is_known
 from s2ac.ranges import settled
 from s2ac.settings.entries import PRESETS, entry_of
 from s2ac.settings.run import RunConfig
@@ -27,12 +27,19 @@ def names_of(config: Any) -> set[str]:
     return {field.name for field in dataclasses.fields(config)}
 
 
+def _plain(value: Any) -> Any:
+    """A value as JSON can hold it: a tuple for a list, a number of Python's for one of NumPy's or JAX's."""
+    if isinstance(value, list | tuple):
+        return tuple(map(_plain, value))
+    return value.item() if getattr(value, "ndim", None) == 0 and is_known(value) else value
+
+
 def resolve(env: str, algo: str, preset: str = "default", given: Mapping[str, Any] | None = None) -> Settings:
     """The settings of a run: the only merge. An unknown field of `given` is answered with the nearest."""
     check_name("algo", algo, ALGORITHMS)
     default, of_run = ALGORITHMS[algo], names_of(RunConfig)
     of_algorithm = names_of(default.config)
-    given = {name: tuple(value) if isinstance(value, list) else value for name, value in (given or {}).items()}
+    given = {name: _plain(value) for name, value in (given or {}).items()}
     for name in given:
         check_name("field", name, of_run | of_algorithm)
     merged = {**default.run, **entry_of(preset, env).get(algo, {}), **given}

@@ -50,7 +50,7 @@ def word_of(arguments: Sequence[str], flag: str) -> str | None:
 def split(arguments: Sequence[str], configs: Sequence[type]) -> Line:
     """Take a command line apart, given the classes whose fields are its flags."""
     known = {name: _takes(hint) for config in configs for name, hint in typing.get_type_hints(config).items()}
-    known |= {**dict.fromkeys(WORDS, ONE), "fresh": NOTHING}
+    known |= {**dict.fromkeys(WORDS, ONE), "fresh": NOTHING, "refill": NOTHING}
     env: str | None = None
     rest: list[str] = []
     said: set[str] = set()

@@ -1,13 +1,15 @@
 """What a run does, apart from its algorithm's own numbers."""
 
-import math
 from dataclasses import dataclass
 from typing import Annotated
 
-from s2ac.ranges import Count, CountOrZero, Flag, Positive, between, each_of, validate
+from s2ac.ranges import MOST, MOST_STEPS, Count, CountInAll, CountOrZero, Flag, at_least, between, each_of, validate
 
 RULES = ("sample", "softmax", "argmax", "mean", "amortized", "explore")
 """Every algorithm's selection rules; which ones an algorithm has, it says itself."""
+
+Period = Annotated[int, at_least(1, 10**15)]
+"""Steps between two events; more than the run has means never."""
 
 
 OF_GYMNASIUM = ("max_value", "workers", "worker_timeout", "overlap")
@@ -24,34 +26,34 @@ class RunConfig:
     seeds: Count = 1
     """How many seeds to train, all in one compiled call."""
 
-    first_seed: CountOrZero = 0
+    first_seed: Annotated[int, at_least(0, 2**31 - 1 - MOST)] = 0
     """The first of them; the others follow."""
 
-    steps: Annotated[float, between(1, math.inf, open_high=True)] = 100_000
+    steps: Annotated[float, between(1, MOST_STEPS)] = 100_000
     """Environment steps of each seed."""
 
-    num_envs: Count = 1
+    num_envs: Annotated[int, at_least(1, 2**20)] = 1
     """Environments per seed."""
 
-    horizon: Count = 1
+    horizon: Annotated[int, at_least(1, 10**6)] = 1
     """Steps of each environment between two rounds of updates."""
 
-    num_updates: Count = 1
+    num_updates: Annotated[int, at_least(1, 10**6)] = 1
     """Updates per round."""
 
-    batch_size: Count = 256
+    batch_size: Annotated[int, at_least(1, 2**24)] = 256
     """Transitions per update."""
 
-    capacity: Count = 100_000
+    capacity: CountInAll = 100_000
     """Transitions that the replay keeps, per seed."""
 
-    warmup_steps: CountOrZero = 1_000
+    warmup_steps: Annotated[int, at_least(0, MOST_STEPS)] = 1_000
     """Environment steps of uniform actions before the first update."""
 
-    log_every: Count = 1_000
+    log_every: Period = 1_000
     """Environment steps between two records; also the length of a compiled chunk."""
 
-    evaluate_every: Count = 10_000
+    evaluate_every: Period = 10_000
     """Environment steps between two evaluations."""
 
     episodes: Count = 20
@@ -60,16 +62,16 @@ class RunConfig:
     select: Annotated[tuple[str, ...], each_of(RULES)] = ("sample",)
     """Selection rules to evaluate."""
 
-    checkpoint_every: Count = 10_000
+    checkpoint_every: Period = 10_000
     """Environment steps between two checkpoints."""
 
-    max_value: Positive = 1e8
+    max_value: Annotated[float, between(0, 1e38, open_low=True)] = 1e8
     """Gymnasium: an observation or reward beyond this size is an error, as one that is not finite is."""
 
     workers: CountOrZero = 0
     """Gymnasium: processes that step the environments; 0: this process. The results are the same."""
 
-    worker_timeout: Positive = 120.0
+    worker_timeout: Annotated[float, between(0, 1e6, open_low=True)] = 120.0
     """Gymnasium: seconds that a worker may take for a step; after that the run ends with an error."""
 
     overlap: Flag = False

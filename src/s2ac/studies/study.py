@@ -10,6 +10,7 @@ from typing import Any, Literal, NamedTuple, TypeVar
 from tqdm import tqdm
 
 from s2ac.errors import InvalidArgument, S2acError
+from s2ac.output import say
 from s2ac.studies.statistics import Estimate
 
 Record = dict[str, Any]
@@ -146,7 +147,7 @@ def progress(items: Iterable[Item], describe: str, total: int) -> Iterator[Item]
         yield from tqdm(items, desc=describe, total=total)
         return
     for index, item in enumerate(items):
-        print(f"{describe}: {index + 1} of {total}", flush=True)
+        say(f"{describe}: {index + 1} of {total}")
         yield item
 
 

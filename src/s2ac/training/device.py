@@ -14,7 +14,7 @@ from s2ac.algorithms.protocol import Algorithm
 from s2ac.envs.jax_env import JaxEnv
 from s2ac.training.evaluate import DevicePlayer, Episodes
 from s2ac.training.loop import ACT, INIT, RESET, STEP, LoopConfig, LoopState, capacity_of, learn, stream
-from s2ac.training.memory import check_memory
+from s2ac.training.memory import check_memory, check_networks
 from s2ac.training.side_by_side import SideBySide, joined, whole
 from s2ac.types import Array, EnvSpec, Key, Metrics, Transition
 
@@ -117,7 +117,9 @@ class DeviceLoop:
         self.env, self.spec = env, env.spec
         self.layout: dict[str, Any] | None = {"shape": [env.spec.observation_size]}
         self.algorithm = make_algorithm(env.spec)
-        check_memory(self.spec, capacity_of(self.algorithm, config), len(seeds))
+        round_rows = config.horizon * config.num_envs + config.batch_size
+        check_memory(self.spec, capacity_of(self.algorithm, config), len(seeds), round_rows)
+        check_networks(self.algorithm.init, len(seeds))
         keys = jax.vmap(jax.random.key)(jnp.array(seeds))
         self._side_by_side = SideBySide(keys)
         self.player = DevicePlayer(env, self.algorithm, self._side_by_side)

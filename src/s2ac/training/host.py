@@ -18,10 +18,11 @@ import numpy as np
 from s2ac import replay as buffer
 from s2ac.algorithms.protocol import Algorithm
 from s2ac.envs.gymnasium.adapter import HostEnvs, MakeEnv, layout_of, spec_of, unpack
+from s2ac.envs.gymnasium.simulators import made
 from s2ac.errors import InvalidArgument
 from s2ac.training.evaluate import Episodes, HostPlayer, compiled_act
 from s2ac.training.loop import ACT, INIT, LoopConfig, LoopState, capacity_of, learn, stream
-from s2ac.training.memory import check_memory
+from s2ac.training.memory import check_memory, check_networks
 from s2ac.types import Array, EnvSpec, Key, Metrics, Transition
 
 TRAINING = 0  # the environments' own stream of random numbers
@@ -68,11 +69,13 @@ class HostLoop:
     ) -> None:
         """Make the environments, the algorithm and its compiled functions."""
         self.make, self.name, self.seeds, self.config = make, name, seeds, config
-        probe = make()
+        probe = made(make, name)
         self.spec, self.layout = spec_of(probe, name), layout_of(probe.observation_space)
         probe.close()
         self.algorithm = make_algorithm(self.spec)
-        check_memory(self.spec, capacity_of(self.algorithm, config), len(seeds))
+        round_rows = config.horizon * config.num_envs + config.batch_size
+        check_memory(self.spec, capacity_of(self.algorithm, config), len(seeds), round_rows)
+        check_networks(self.algorithm.init, len(seeds))
         if self.config.overlap and self.algorithm.experience == "rollout":
             raise InvalidArgument("overlap = True: an on-policy algorithm cannot act with old parameters; use False")
         self.keys = jax.vmap(jax.random.key)(np.array(seeds))

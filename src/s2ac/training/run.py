@@ -19,10 +19,14 @@ from s2ac.errors import Diverged, InvalidArgument, check_name
 from s2ac.ranges import default_of
 from s2ac.replay import fetch
 from s2ac.runs import checkpoint
-from s2ac.runs.about import VERSION, check_described, read_about
+from s2ac.runs.about import VERSION, check_same, read_about
 from s2ac.runs.begun import mark_saved
 from s2ac.runs.lock import RunInUse
+from s2ac.runs.manifest import DamagedCheckpoint, facts_of
 from s2ac.runs.records import Records
+from s2ac.runs.rows import place
+from s2ac.runs.rows import refill as refilled
+from s2ac.runs.trees import arrays_to_tree, tree_to_arrays
 from s2ac.settings import RunConfig
 from s2ac.settings.run import OF_GYMNASIUM, OF_REPLAY
 from s2ac.training.device import DeviceLoop
@@ -92,7 +96,12 @@ class Run:
         self.differs = ""  # why training on from a checkpoint is not what it would have been without a stop
         self.seen: list[str] | None = None  # the checkpoints on disk as this run left or found them, if it trains there
         self._ready = False  # whether a chunk has begun, so that the replay is known to be filled
-        self._claimed_rows: int | None = 0  # of the checkpoint it begins at, until its files are cut back to it
+        self._claimed: tuple[int, int] | None = (
+            0,
+            0,
+        )  # step and rows where it begins, until its files are cut back to them
+        self._kept: checkpoint.Entries = {}  # the files that hold the replay's rows on disk
+        self._num_kept = 0  # the rows that were added up to the end of the last of them
         self.aim(config.steps)
 
     def aim(self, steps: float) -> None:
@@ -116,9 +125,10 @@ class Run:
             raise RunInUse(f"{self.directory} was trained by another process since it was opened: open it again")
         if self.records:
             self.records.check()
-        if self._claimed_rows is not None:
-            checkpoint.drop_rows_after(self.directory, self._claimed_rows)
-            self._claimed_rows = None
+        if self._claimed is not None:
+            checkpoint.drop_after(self.directory, *self._claimed)
+            self._claimed = None
+            self.seen = None if self.seen is None else checkpoint.names(self.directory)
 
     def advance(self) -> list[dict[str, Any]]:
         """One chunk (the warm-up first); the records of every seed. Divergence is an error before anything is saved."""
@@ -176,12 +186,13 @@ class Run:
         state, to = self.loop.state, directory or self.directory
         added = int(state.replay.added[0]) if replay else 0
         capacity = self.config.capacity
-        begin = max(checkpoint.saved_rows(to), added - capacity)
-        index = np.arange(begin, added) % capacity
-        rows = fetch(state.replay.data, index)
+        if directory is None and not checkpoint.are_there(to, self._kept):  # someone has removed some: write them anew
+            self._kept, self._num_kept = {}, 0
+        kept, num_kept = (self._kept, self._num_kept) if directory is None else ({}, 0)
+        rows = fetch(state.replay.data, np.arange(max(num_kept, added - capacity), added) % capacity)
         facts = {
             "about": self.about,
-            "metrics_offset": self.records.offset() if self.records and directory is None else 0,
+            **(self.records.facts() if self.records and directory is None else {"metrics_offset": 0}),
             "spec": self.loop.spec._asdict(),
             "layout": self.loop.layout,
             "copy": directory is not None,
@@ -191,8 +202,9 @@ class Run:
         small = self._small()
         if not replay:
             small["replay"] = np.zeros_like(small["replay"])
-        checkpoint.save_checkpoint(to, self.env_step, small, facts, rows, added, capacity)
+        kept = checkpoint.save_checkpoint(to, self.env_step, tree_to_arrays(small), facts, rows, added, capacity, kept)
         if directory is None:
+            self._kept, self._num_kept = kept, added
             mark_saved(to)
             self.seen = checkpoint.names(to)
 
@@ -201,38 +213,56 @@ class Run:
         state = self.loop.state
         return {**state._asdict(), "replay": state.replay.added}
 
-    def restore(self) -> list[str]:
-        """Take up the newest good checkpoint; what there is to say about it."""
+    def restore(self, refill: bool = False) -> list[str]:
+        """Take up the newest good checkpoint; what there is to say about it. With `refill` replay files that are damaged are done without."""
         seen = checkpoint.names(self.directory)
-        manifest, arrays, segments, complaints = checkpoint.load_latest(self.directory)
-        check_described(self.directory, read_about(self.directory), manifest)
-        restored = checkpoint.arrays_to_tree(self._small(), arrays)
-        buffer = self.loop.state.replay
-        data = jax.tree.map(lambda field: np.array(field), jax.device_get(buffer.data))
+        lost: list[str] | None = [] if refill else None
+        manifest, arrays, segments, complaints = checkpoint.load_latest(self.directory, True, lost)
+        facts = facts_of(manifest)
+        check_same(self.directory, read_about(self.directory), facts["about"])
+        restored = arrays_to_tree(self._small(), arrays)
         added = int(manifest["added"])
-        for first, rows in segments:
-            num = rows["reward"].shape[1]
-            index = np.arange(first, first + num)
-            index = index[(index >= added - self.config.capacity) & (index < added)]
-            for name, field in data._asdict().items():
-                field[:, index % self.config.capacity] = rows[name][:, index - first]
-        buffer = buffer._replace(data=Transition(*data), added=restored.pop("replay"))
+        if (np.asarray(restored["replay"]) != added).any():
+            raise DamagedCheckpoint(f"{self.directory}: the checkpoint's replay is not of the rows that it says")
+        buffer = self.loop.state.replay
+        data: Any = {name: np.array(field) for name, field in jax.device_get(buffer.data)._asdict().items()}
+        missing = place(data, segments, added)
+        if missing.size and not refill:
+            raise DamagedCheckpoint(f"{self.directory}: the checkpoint's replay lacks {missing.size} of its rows")
+        whole = not missing.size
+        if not refilled(data, missing, added):
+            added, restored["replay"] = 0, np.zeros_like(restored["replay"])
+        if not whole:
+            what = (
+                "copies of the others take their places" if added else "the replay is filled anew with uniform actions"
+            )
+            complaints += [*(lost or []), f"the replay lacks {missing.size} of its rows: {what}"]
+        buffer = buffer._replace(data=Transition(**data))
+        buffer = buffer._replace(added=restored.pop("replay"))
         self.loop.state = jax.device_put(LoopState(replay=buffer, **restored))
-        self.loop.set_extra(manifest["facts"]["extra"])
-        self._claimed_rows, self._ready = added, False
+        self.loop.set_extra(facts["extra"])
         self.env_step = int(manifest["step"])
-        if not manifest["facts"].get("copy"):
-            self.records = Records(self.directory / "metrics.jsonl", int(manifest["facts"]["metrics_offset"]))
+        self._claimed, self._ready = (self.env_step, added), False
+        if not facts.get("copy"):
+            metrics = self.directory / "metrics.jsonl"
+            self.records = Records(metrics, facts["metrics_offset"], facts.get("metrics_sha256"))
             self.seen = seen
-        now, then = fingerprint(), manifest["facts"]["fingerprint"]
-        changed = [
-            f"{name} was {then.get(name) or 'unset'}, is {now[name] or 'unset'}"
-            for name in now
-            if now[name] != then.get(name)
-        ]
-        if changed and not manifest["facts"].get("copy"):  # a copy starts anew, wherever it is loaded
-            self.differs = "the resumed run is valid but not bit-identical: " + "; ".join(changed)
+            self._kept, self._num_kept = (checkpoint.rows_of(manifest), added) if whole else ({}, 0)
+        self.differs = (
+            "" if facts.get("copy") else _difference(facts["fingerprint"])
+        )  # a copy starts anew, wherever it is loaded
         return complaints
+
+
+def _difference(then: dict[str, str]) -> str:
+    """Why going on is not what it would have been without a stop, if it is not."""
+    now = fingerprint()
+    changed = [
+        f"{name} was {then.get(name) or 'unset'}, is {now[name] or 'unset'}"
+        for name in now
+        if now[name] != then.get(name)
+    ]
+    return "the resumed run is valid but not bit-identical: " + "; ".join(changed) if changed else ""
 
 
 def fingerprint() -> dict[str, str]:

@@ -9,24 +9,23 @@ versions: keys come from the seed and the iteration, and the checkpoint holds th
 """
 
 import json
-import os
-import sys
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from tqdm import tqdm
 
 from s2ac.envs.gymnasium.adapter import MakeEnv
-from s2ac.errors import InvalidArgument
-from s2ac.runs import checkpoint
+from s2ac.errors import DiskError, InvalidArgument
+from s2ac.output import progress, say
 from s2ac.runs.about import configs_of, read_about
 from s2ac.runs.begun import has_data, is_begun, make_empty, set_aside
+from s2ac.runs.files import make_directory, replace
 from s2ac.runs.lock import lock
 from s2ac.runs.records import Records
 from s2ac.settings import RunConfig
+from s2ac.text import command
 from s2ac.training.run import Run
 from s2ac.training.signals import signals
 from s2ac.training.tensorboard import Tensorboard
@@ -44,7 +43,7 @@ def begin(run: Run) -> None:
     directory = run.directory
     if (directory / "run.json").exists():
         raise InvalidArgument(
-            f"out = {str(directory)!r} holds a run already: resume it with `s2ac train --resume {directory}`"
+            f"out = {str(directory)!r} holds a run already: resume it with `{command('train', '--resume', directory)}`"
         )
     if has_data(directory):
         raise InvalidArgument(
@@ -58,18 +57,16 @@ def begin(run: Run) -> None:
 def write_about(run: Run, directory: Path) -> None:
     """Write run.json; a crash leaves the old one or the new one."""
     try:
-        directory.mkdir(parents=True, exist_ok=True)
-        aside = directory / f"run.json.tmp-{os.getpid()}"
-        aside.write_text(json.dumps(run.about, indent=2) + "\n", encoding="utf-8")
-        aside.replace(directory / "run.json")
+        make_directory(directory)
+        replace(directory / "run.json", f"{json.dumps(run.about, indent=2)}\n".encode())
     except OSError as error:
-        raise checkpoint.DiskError(f"cannot write to {directory}: {error.strerror}") from error
+        raise DiskError(f"cannot write to {directory}: {error.strerror}") from error
 
 
-def open_run(directory: Path, make_env: MakeEnv | None = None) -> tuple[Run, list[str]]:
+def open_run(directory: Path, make_env: MakeEnv | None = None, refill: bool = False) -> tuple[Run, list[str]]:
     """A run from its directory, at its newest good checkpoint."""
     run = _run_of(directory, make_env)
-    return run, run.restore()
+    return run, run.restore(refill)
 
 
 def _run_of(directory: Path, make_env: MakeEnv | None = None) -> Run:
@@ -79,17 +76,19 @@ def _run_of(directory: Path, make_env: MakeEnv | None = None) -> Run:
     return Run(directory, about["env"], about["algo"], algorithm_config, config, make_env)
 
 
-def resume_run(directory: Path, steps: float | None = None, fresh: bool = False) -> tuple[Run, list[str]]:
+def resume_run(
+    directory: Path, steps: float | None = None, fresh: bool = False, refill: bool = False
+) -> tuple[Run, list[str]]:
     """A run to go on with, and what there is to say about it: at its newest good checkpoint, or at its beginning if it ended before
-    the first one was written. With `steps` it goes on to so many in all. `fresh` sets all that it has aside, and begins anew."""
+    the first one was written. With `steps` it goes on to so many in all. `fresh` sets all that it has aside, and begins anew; `refill`
+    goes on without replay files that are damaged."""
     if fresh:
         run = _run_of(directory)
         with lock(directory):
             complaints = set_aside(directory)
     elif is_begun(directory, configs_of(read_about(directory), directory)[1].checkpoint_every):
-        run, complaints = open_run(directory)
-        if run.records:
-            run.records.check()
+        run, complaints = open_run(directory, refill=refill)
+        complaints += run.records.check() if run.records else []
         complaints += [run.differs] if run.differs else []
     else:
         run, complaints = _run_of(directory), ["there is no checkpoint yet: it starts over, with the same settings"]
@@ -114,7 +113,7 @@ def train(run: Run, callback: Callable[[list[dict[str, Any]]], bool] | None = No
     def due(every: int, before: int) -> bool:
         return before // every != run.env_step // every
 
-    bar = tqdm(total=total, initial=min(run.env_step, total), unit="step", disable=not sys.stderr.isatty())
+    bar = progress(total, min(run.env_step, total))
     with signals() as stop, lock(run.directory), bar, ExitStack() as stack:
         run.claim()
         place = run.directory / "tensorboard"
@@ -144,12 +143,10 @@ def train(run: Run, callback: Callable[[list[dict[str, Any]]], bool] | None = No
             bar.update(run.env_step - before)
             bar.set_postfix({"return": mean_return})
             if bar.disable:
-                print(
-                    f"step {run.env_step} of {total}: return {mean_return}, {rows[0]['wall_steps_per_second']:.0f} steps/s",
-                    flush=True,
-                )
+                speed = rows[0]["wall_steps_per_second"]
+                say(f"step {run.env_step} of {total}: return {mean_return}, {speed:.0f} steps/s")
         if run.env_step != saved:  # here, so that no signal can come between a look at it and the loop's end
             run.save()
     if run.env_step < total:
-        print(f"stopped at step {run.env_step}; resume with: s2ac train --resume {run.directory}", flush=True)
+        say(f"stopped at step {run.env_step}; resume with: {command('train', '--resume', run.directory)}")
     return run.env_step >= total

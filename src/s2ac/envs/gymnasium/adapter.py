@@ -15,16 +15,18 @@ import gymnasium
 import numpy as np
 from gymnasium import spaces
 
+from s2ac.envs.gymnasium.mujoco import quiet_mujoco
 from s2ac.envs.gymnasium.simulators import (
+    BadEnvironment,
     Board,
     Job,
     MakeEnv,
     Place,
     Simulators,
     board_shapes,
+    made,
     one_line,
     places_of,
-    quiet_mujoco,
 )
 from s2ac.errors import InvalidArgument
 
@@ -78,8 +80,9 @@ def registered(name: str) -> str:
         return identity
     try:
         importlib.import_module(module)
-    except (ImportError, TypeError, ValueError) as error:  # TypeError, ValueError: not a module's name
-        raise InvalidArgument(f"env = {name!r}: cannot import {module!r} ({error})") from error
+    except Exception as error:  # it is not there, not a module's name, or its own code fails
+        why = " ".join(str(error).split()) or type(error).__name__
+        raise InvalidArgument(f"env = {name!r}: cannot import {module!r} ({why})") from error
     return identity
 
 
@@ -91,7 +94,7 @@ def maker(name: str, others: tuple[str, ...] = ()) -> MakeEnv:
     identity = registered(name)
     try:
         gymnasium.spec(identity)
-    except (gymnasium.error.Error, ModuleNotFoundError) as error:
+    except Exception as error:  # Gymnasium's own, and of entry points of others
         near = difflib.get_close_matches(identity, [*others, *gymnasium.registry], n=1)
         hint = f" (did you mean {near[0]!r}?)" if near else ""
         raise InvalidArgument(f"env = {name!r}: Gymnasium knows no such environment{hint}") from error
@@ -102,7 +105,7 @@ def spec_of(env: gymnasium.Env, name: str) -> "EnvSpec":
     """What the algorithms must know; refuses action spaces that they cannot use, with the remedy."""
     from s2ac.types import EnvSpec  # imports JAX
 
-    action = env.action_space
+    action = getattr(env, "action_space", None)
     if not isinstance(action, spaces.Box):
         raise InvalidArgument(f"env = {name!r} has actions {action}: must be a Box; discrete actions are not supported")
     if len(action.shape) != 1 or action.shape[0] == 0:
@@ -115,10 +118,9 @@ def spec_of(env: gymnasium.Env, name: str) -> "EnvSpec":
         )
     try:
         size = spaces.flatdim(env.observation_space)
-    except (NotImplementedError, ValueError) as error:
-        raise InvalidArgument(
-            f"env = {name!r} has observations {env.observation_space}: cannot be flattened"
-        ) from error
+    except (NotImplementedError, ValueError, AttributeError) as error:
+        space = one_line(getattr(env, "observation_space", None))
+        raise InvalidArgument(f"env = {name!r} has observations {space}: cannot be flattened") from error
     return EnvSpec(size, tuple(map(float, action.low)), tuple(map(float, action.high)))
 
 
@@ -200,10 +202,10 @@ class HostEnvs:
         one after the other along the first axis. `spec` saves making one more to look at.
         """
         if spec is None:
-            probe = make()
+            probe = made(make, name)
             spec = spec_of(probe, name)
             probe.close()
-        self.spec, self.shape = spec, (copies * len(seeds), num)
+        self.name, self.spec, self.shape = name, spec, (copies * len(seeds), num)
         self.low, self.high = np.array(spec.action_low, np.float32), np.array(spec.action_high, np.float32)
         job, places = Job(name, max_value, once), places_of(seeds, num, purpose) * copies
         self.step_count = 0
@@ -276,10 +278,15 @@ class HostEnvs:
 
     def restore(self, kept: dict[str, Any]) -> None:
         """Put every environment where it was, by replaying its episode."""
-        self.step_count = int(kept["step_count"])
-        flat = [
-            (kept["origin"][s][n], kept["actions"][s][n]) for s in range(self.shape[0]) for n in range(self.shape[1])
-        ]
+        try:
+            self.step_count = int(kept["step_count"])
+            flat = [
+                (kept["origin"][s][n], kept["actions"][s][n])
+                for s in range(self.shape[0])
+                for n in range(self.shape[1])
+            ]
+        except (LookupError, TypeError, ValueError) as error:
+            raise BadEnvironment(f"env {self.name}: the checkpoint does not hold its environments") from error
         self.team.ask("restore", [(self.step_count, flat[part]) for part in self.team.parts])
 
 

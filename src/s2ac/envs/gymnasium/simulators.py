@@ -4,15 +4,16 @@ An environment's state is remembered as the state of its random generator at the
 them restores it exactly, which copying a simulator's positions does not. Importing this module imports no JAX.
 """
 
-import copy
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import gymnasium
 import numpy as np
 from gymnasium import spaces
 
-from s2ac.errors import Diverged, S2acError
+from s2ac.envs.gymnasium.mujoco import bad_states, quiet_mujoco
+from s2ac.errors import Diverged, InvalidArgument, S2acError, shown
 
 if TYPE_CHECKING:
     from s2ac.types import EnvSpec
@@ -37,7 +38,7 @@ def board_shapes(num: int, spec: "EnvSpec") -> tuple[tuple[int, int], tuple[int,
 
 
 class Place(NamedTuple):
-    """Which environment: the index of its seed, its own, and the number that it is seeded with."""
+    """Which environment: its seed, its own index, and the number that it is seeded with."""
 
     seed: int
     environment: int
@@ -47,8 +48,8 @@ class Place(NamedTuple):
 def places_of(seeds: list[int], num: int, purpose: int) -> list[Place]:
     """`seeds × num` environments; `purpose` keeps the random numbers of training and evaluation apart."""
     return [
-        Place(s, n, int(stream.generate_state(1)[0]))
-        for s, seed in enumerate(seeds)
+        Place(seed, n, int(stream.generate_state(1)[0]))
+        for seed in seeds
         for n, stream in enumerate(np.random.SeedSequence([seed, purpose]).spawn(num))
     ]
 
@@ -57,6 +58,25 @@ class BadEnvironment(S2acError):
     """One that does not do what it declares."""
 
     exit_code = 3
+
+
+def made(make: MakeEnv, name: str) -> gymnasium.Env:
+    """One more environment; whatever keeps its code from making one is said in a line."""
+    try:
+        env = make()
+    except (S2acError, gymnasium.error.UnregisteredEnv):
+        raise
+    except Exception as error:
+        raise BadEnvironment(f"env {name}: cannot be made: {named(error)}") from error
+    if not isinstance(env, gymnasium.Env):
+        raise InvalidArgument(f"env = {name!r}: what makes it gave {type(env).__name__}, not a gymnasium.Env")
+    return env
+
+
+def named(error: BaseException) -> str:
+    """An error of somebody else's code, on one line."""
+    text = " ".join(str(error).split())
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
 class Job(NamedTuple):
@@ -72,7 +92,7 @@ class Simulators:
 
     def __init__(self, make: MakeEnv, job: Job, places: list[Place], board: Board) -> None:
         self.job, self.places, self.board = job, places, board
-        self.envs = [make() for _ in places]
+        self.envs = [made(make, job.name) for _ in places]
         self.size = (board.result.shape[1] - 3) // 2
         self.raw = [env.unwrapped for env in self.envs]
         self.box_types = [
@@ -92,7 +112,7 @@ class Simulators:
         self.actions: list[list[np.ndarray]] = [[] for _ in self.places]
         self.board.result[:] = 0
         for k, place in enumerate(self.places):
-            self.envs[k].reset(seed=place.number)  # the kept episode starts from a state that can be written down
+            self._first(k, seed=place.number)  # the kept episode starts from a state that can be written down
             self._reset(k)
 
     def _flatten(self, observation: Any, k: int) -> np.ndarray:
@@ -100,10 +120,12 @@ class Simulators:
         try:
             if kind is not None:
                 flat = np.asarray(observation, dtype=kind).ravel()
+                if kind.kind != "f" and (np.asarray(observation).ravel() != flat).any():
+                    raise ValueError(f"numbers that are not of {kind}")
             else:
                 flat = np.asarray(spaces.flatten(self.envs[k].observation_space, observation))
-        except (TypeError, ValueError, LookupError, AttributeError) as error:
-            raise self._misfit(k, str(error)) from error
+        except Exception as error:  # an observation may be anything
+            raise self._misfit(k, " ".join(str(error).split())) from error
         if flat.size != self.size:
             raise self._misfit(k, f"{flat.size} numbers, not {self.size}")
         if flat.size and not np.abs(flat).max() <= self.job.max_value:  # nan is not
@@ -124,32 +146,89 @@ class Simulators:
         space = one_line(self.envs[k].observation_space)
         return BadEnvironment(f"{self._where(k)}: an observation is not of {space} ({why})")
 
+    def _fault(self, k: int, call: str, error: Exception) -> Exception:
+        """What to raise for an error of the environment's own code."""
+        if isinstance(error, S2acError):
+            return error
+        return BadEnvironment(f"{self._where(k)}: its {call} raised {named(error)}; the last checkpoint is good")
+
+    def _bad(self, k: int, what: str, value: Any, wanted: str) -> BadEnvironment:
+        return BadEnvironment(
+            f"{self._where(k)}: {what} = {shown(value)}: must be {wanted}; the last checkpoint is good"
+        )
+
     def _where(self, k: int) -> str:
         place = self.places[k]
         return f"env {self.job.name}, seed {place.seed}, environment {place.environment}, step {self.step_count}"
 
     def _reset(self, k: int) -> None:
-        self.origin[k] = copy.deepcopy(self.raw[k].np_random.bit_generator.state)
+        try:
+            self.origin[k] = _listed(self.raw[k].np_random.bit_generator.state)
+        except Exception as error:
+            raise self._fault(k, "np_random", error) from error
         self.actions[k] = []
-        self.board.result[k, : self.size] = self._flatten(self.envs[k].reset()[0], k)
+        self.board.result[k, : self.size] = self._flatten(self._first(k), k)
+
+    def _first(self, k: int, **seed: Any) -> Any:
+        """The first observation of an episode."""
+        try:
+            given = self.envs[k].reset(**seed)
+        except Exception as error:
+            raise self._fault(k, "reset", error) from error
+        if not isinstance(given, tuple) or len(given) != 2:
+            raise self._bad(k, "what reset returns", given, "(observation, info)")
+        return given[0]
+
+    def _next(self, k: int, action: np.ndarray) -> tuple[np.ndarray, float, bool, bool]:
+        """A step of one environment: the successor, the reward, and whether it ended or was cut, each what it should be."""
+        try:
+            given = self.envs[k].step(action.astype(self.action_types[k]))
+        except Exception as error:
+            raise self._fault(k, "step", error) from error
+        if not isinstance(given, tuple) or len(given) != 5:
+            raise self._bad(k, "what step returns", given, "(observation, reward, terminated, truncated, info)")
+        observation, reward, ended, cut, _ = given
+        flat = self._flatten(observation, k)
+        if not isinstance(reward, float):
+            reward = self._number(k, "reward", reward, "a number")
+        if not abs(reward) <= self.job.max_value:
+            self._complain("reward", np.asarray(reward), k)
+        if ended is not True and ended is not False:
+            ended = self._flag(k, "terminated", ended)
+        if cut is not True and cut is not False:
+            cut = self._flag(k, "truncated", cut)
+        return flat, reward, ended, cut
+
+    def _number(self, k: int, what: str, value: Any, wanted: str) -> float:
+        """One number, from whatever holds one."""
+        try:
+            array = np.asarray(value)
+            if array.size == 1 and array.dtype.kind in "fiub":
+                return float(array.item())
+        except Exception as error:
+            raise self._bad(k, what, value, wanted) from error
+        raise self._bad(k, what, value, wanted)
+
+    def _flag(self, k: int, what: str, value: Any) -> bool:
+        number = self._number(k, what, value, "True or False")
+        if number not in (0, 1):  # nan is neither
+            raise self._bad(k, what, value, "True or False")
+        return number == 1
 
     def step(self) -> None:
         """Step every environment by the board's actions; those that end are reset, or left alone from then on."""
         self.step_count += 1
-        size, result, limit = self.size, self.board.result, self.job.max_value
+        size, result = self.size, self.board.result
         actions = self.board.action.copy()
-        for k, env in enumerate(self.envs):
+        for k in range(len(self.envs)):
             if not self.alive[k]:
                 continue
             action, row = actions[k], result[k]
             self.actions[k].append(action)
-            observation, reported, ended, cut, _ = env.step(action.astype(self.action_types[k]))
-            gained = float(reported)
-            row[size:-3] = self._flatten(observation, k)
-            if not abs(gained) <= limit:
-                self._complain("reward", np.asarray(gained), k)
+            successor, reward, ended, cut = self._next(k, action)
             self._check_simulator(k)
-            row[-3], row[-2], row[-1] = gained, ended, cut and not ended
+            row[size:-3] = successor
+            row[-3], row[-2], row[-1] = reward, ended, cut and not ended
             if (ended or cut) and not self.job.once:
                 self._reset(k)
             else:
@@ -163,7 +242,7 @@ class Simulators:
             return
         known, counters = self.counters[k]
         if data is not known:
-            counters = _bad_states(data)
+            counters = bad_states(data)
             self.counters[k] = data, counters
         for counter in counters:
             if counter.number:
@@ -180,41 +259,33 @@ class Simulators:
         """Put every environment where it was, by replaying its episode."""
         self.step_count = step_count
         for k, (origin, actions) in enumerate(kept):
-            self.raw[k].np_random.bit_generator.state = origin
+            try:
+                self.raw[k].np_random.bit_generator.state = origin
+                replayed = np.array([*map(list, actions)], np.float32).reshape(len(actions), self.board.action.shape[1])
+            except Exception as error:  # of a file that anyone may have written
+                raise BadEnvironment(
+                    f"{self._where(k)}: the episode in the checkpoint cannot be replayed: {named(error)}"
+                ) from error
             self._reset(k)
-            for action in actions:
-                kept_action = np.array(action, np.float32)
-                observation = self.envs[k].step(kept_action.astype(self.action_types[k]))[0]
-                self.actions[k].append(kept_action)
-                self.board.result[k, : self.size] = self._flatten(observation, k)
+            for action in replayed:
+                self.actions[k].append(action)
+                self.board.result[k, : self.size] = self._next(k, action)[0]
 
     def close(self) -> None:
-        """Close every environment."""
+        """Close every environment, also after one that cannot be."""
         for env in self.envs:
-            env.close()
+            with suppress(Exception):
+                env.close()
 
 
-def one_line(space: spaces.Space) -> str:
+def _listed(state: Any) -> Any:
+    """A generator's state as JSON values."""
+    if isinstance(state, dict):
+        return {name: _listed(part) for name, part in state.items()}
+    return state.tolist() if isinstance(state, np.ndarray | np.generic) else state
+
+
+def one_line(space: Any) -> str:
     """A space for a message: bounds that differ fill many lines."""
     text = " ".join(str(space).split())
     return text if len(text) <= 200 else f"{text[:200]}…"
-
-
-def _bad_states(data: Any) -> list[Any]:
-    """The counters of the warnings that MuJoCo resets its state at; none in data that are not MuJoCo's."""
-    warnings = getattr(data, "warning", None)
-    if warnings is None:
-        return []
-    from mujoco import mjtWarning as kind
-
-    return [
-        warnings[int(which)]
-        for which in (kind.mjWARN_BADQPOS, kind.mjWARN_BADQVEL, kind.mjWARN_BADQACC, kind.mjWARN_BADCTRL)
-    ]
-
-
-def quiet_mujoco() -> None:
-    """MuJoCo writes its warnings to MUJOCO_LOG.TXT in the working directory; we read its counters instead."""
-    import mujoco
-
-    mujoco.set_mju_user_warning(lambda message: None)

@@ -247,7 +247,7 @@ def unpacked(packed: bytes, refused: str) -> MakeEnv:
 
 def parcel(error: Exception) -> bytes:
     """An exception for the parent, with its traceback if it is not one of ours; its text alone if it cannot be sent."""
-    if not isinstance(error, S2acError):
+    if error.__cause__ is not None or not isinstance(error, S2acError):
         error.add_note("in a worker:\n" + "".join(traceback.format_exception(error)))
     try:
         packed = packed_of(error)

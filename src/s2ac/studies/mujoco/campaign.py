@@ -5,6 +5,7 @@ from pathlib import Path
 
 from s2ac.errors import InvalidArgument, S2acError
 from s2ac.launch.processes import Call, side_by_side
+from s2ac.output import say
 from s2ac.runs.about import with_defaults
 from s2ac.studies.mujoco.jobs import Job, finished, record_of, train_job
 from s2ac.studies.mujoco.records import read_record, write_record
@@ -15,9 +16,9 @@ def campaign(directory: Path, todo: list[Job], command: str) -> bool:
     for index, job in enumerate(todo):
         of = f"run {index + 1} of {len(todo)}, {job.name}"
         if done_before(directory, job):
-            print(f"{of}: done before", flush=True)
+            say(f"{of}: done before")
             continue
-        print(f"{of}: {job.protocol.steps} steps", flush=True)
+        say(f"{of}: {job.protocol.steps} steps")
         trained = train_job(directory / "runs" / job.name, job)
         write_record(record_path(directory, job), record_of(job, trained, command))
         if trained.stopped:

@@ -17,6 +17,7 @@ import jax
 import s2ac
 from s2ac.algorithms import ALGORITHMS
 from s2ac.errors import Diverged, InvalidArgument
+from s2ac.output import say
 from s2ac.runs.about import VERSION, read_about, with_defaults
 from s2ac.runs.records import read_records
 from s2ac.settings import Settings, names_of, resolve
@@ -204,7 +205,7 @@ def go_on(directory: Path, job: Job) -> tuple[bool, int]:
             raise InvalidArgument(f"{directory} holds a run with other settings: take another --out")
         run, complaints = resume_run(directory)
         for complaint in complaints:
-            print(f"note: {complaint}", flush=True)
+            say(f"note: {complaint}")
     else:
         run = start(directory, job.env, job.settings.algo, job.settings.algorithm, job.settings.run)
     return train(run), run.env_step
@@ -221,7 +222,7 @@ def train_job(directory: Path, job: Job, go: Go = go_on) -> Trained:
         if count == 1:
             rows = evaluations(directory)
             return Trained(rows, {first: max((r["env_step"] for r in rows), default=0)}, {first: str(error)}, False)
-        print(f"{job.name}: {error}; training each seed alone", flush=True)
+        say(f"{job.name}: {error}; training each seed alone")
     parts = []
     for seed in seeds:
         one = job._replace(settings=job.settings._replace(run=replace(job.settings.run, first_seed=seed, seeds=1)))

@@ -1,19 +1,24 @@
 """Runs as training leaves them, without the training: plain, odd and hostile ones."""
 
+import dataclasses
 import json
 from html.parser import HTMLParser
 
 import numpy as np
 
+from s2ac.algorithms.s2ac import S2acConfig
 from s2ac.report.records import Reader
+from s2ac.settings import RunConfig
 
 ABOUT = {
+    "version": 3,
     "env": "multigoal",
     "algo": "s2ac",
-    "algorithm": {"step_size": 0.1, "alpha": 1.0, "learn_alpha": False, "min_std": 0.3, "density": "trace", "start": "learned",
-                  "max_jacobian_norm": 0.9, "target_entropy": None, "hidden": [8, 8]},
-    "run": {"seeds": 3, "first_seed": 0, "steps": 1200, "select": ["sample"]},
-}  # fmt: skip
+    "algorithm": dataclasses.asdict(
+        S2acConfig(hidden=(8, 8), learn_alpha=False, min_std=0.3, form="normalized", num_references=0, step_size=0.1)
+    ),
+    "run": dataclasses.asdict(RunConfig(seeds=3, steps=1200, log_every=100, warmup_steps=50)),
+}
 
 
 def train_row(seed, step, **changes):
@@ -63,9 +68,10 @@ def cloud_data(dimension, num_states=3):
     grid = {1: 121, 2: 37**2}.get(dimension)
     states = []
     for index in range(num_states):
-        particles = generator.uniform(-1, 1, (64, dimension))
-        state = {"episode": 0, "time": index, "observation": [float(index), 0.5], "particles": particles.tolist()}
-        state |= {"log_prob": [-1.0] * 64, "q": particles[:, 0].tolist()}
+        particles, executed = generator.uniform(-1, 1, (2, 64, dimension))
+        state = {"episode": 0, "time": index, "observation": [float(index), 0.5], "entropy": 1.0}
+        state |= {"executed": executed.tolist(), "executed_q": executed[:, 0].tolist()}
+        state |= {"particles": particles.tolist(), "log_prob": [-1.0] * 64, "q": particles[:, 0].tolist()}
         states.append(state | ({"grid": generator.uniform(-9, 9, grid).tolist()} if grid else {}))
     common = {"seed": 0, "step": 1200, "rule": "sample", "low": [-1.0] * dimension, "high": [1.0] * dimension, "set": 8}
     return {**common, "states": states, "paths": [[[0.0, 0.5], [1.0, 0.5], [2.0, 0.5]]] if dimension == 2 else None}

@@ -85,6 +85,7 @@ def test_page_in_chromium(browser, tmp_path):
     picture = "document.querySelector('.cloud').innerHTML"
     assert browser.value(number) == "state 1 of 3"
     assert browser.value("document.querySelector('[data-cells]').dataset.cells") == str(37**2)
+    assert browser.value("document.querySelectorAll('.cloud .executed').length") == 64
     assert browser.value("document.querySelectorAll('.cloud .particle').length") == 64
     first = browser.value(picture)
     browser.click("#next")

@@ -52,7 +52,7 @@ def test_empty_and_half_written_runs_get_a_page_that_says_so(tmp_path):
     empty = make_run(tmp_path / "empty", records=0)
     page = write_report([empty]).read_text()
     assert "no records yet" in page
-    assert "no checkpoint yet" in page
+    assert "has no checkpoint that can be loaded: there is none" in page
     (empty / "metrics.jsonl").unlink()
     assert "no records yet" in write_report([empty], clouds=False).read_text()
     half = make_run(tmp_path / "half", records=1, evaluate=False)

@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import scipy.stats
 
 import s2ac
-from s2ac.report.health import Verdict, bounds, verdicts
+from s2ac.report.health import health, what
+from s2ac.report.progress import learning, no_return
 from s2ac.report.records import READS_FORMAT, Reader, Series, is_running, mean_of_finite, newest_manifest
-from s2ac.studies.statistics import t_interval
+from s2ac.studies.statistics import Estimate, t_interval, welch_interval
 
 MOST_POINTS = 240
 """Points of one curve; longer ones are means of consecutive records."""
@@ -64,10 +64,8 @@ def one_run(reader: Reader, name: str, clouds: Any) -> dict[str, Any]:
     done = max((int(one.steps[-1]) for one in series.values() if one is not None), default=0)
     total = about["run"].get("steps")
     total = int(total) if isinstance(total, int | float) and math.isfinite(total) else 0
-    found = verdicts(reader)
     drawn = clouds if isinstance(clouds, dict) else None
-    if drawn and (extra := bounds(drawn)):
-        found = [extra, *(verdict for verdict in found if verdict.level != "good")]
+    judged = [("Learning", learning(reader)), (f"Health of the {what(reader)}", health(reader, drawn))]
     return {
         "name": name,
         "path": str(reader.directory),
@@ -77,7 +75,8 @@ def one_run(reader: Reader, name: str, clouds: Any) -> dict[str, Any]:
         "done": done,
         "total": total,
         "state": state_of(reader, done, total),
-        "verdicts": [verdict._asdict() for verdict in found],
+        "judged": [[title, [verdict._asdict() for verdict in found]] for title, found in judged if found],
+        "no_return": no_return(reader),
         "curves": curves,
         "evaluations": evaluations,
         "final": final(reader),
@@ -158,9 +157,7 @@ def final(reader: Reader) -> dict[str, Any] | None:
             "kind": kind,
             "step": int(series.steps[complete[-1]]),
             "values": values.tolist(),
-            "mean": estimate.value,
-            "low": estimate.low if math.isfinite(estimate.low) else None,
-            "high": estimate.high if math.isfinite(estimate.high) else None,
+            **shown_interval(estimate),
         }
     return None
 
@@ -184,22 +181,18 @@ def compare(runs: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def difference(mine: list[float], first: list[float]) -> dict[str, float | None]:
     """Difference of two means with Welch's 95 % interval: the runs' seeds may differ in number and spread."""
-    a, b = np.array(mine), np.array(first)
-    change = float(a.mean() - b.mean())
-    if len(a) < 2 or len(b) < 2:
-        return {"mean": change, "low": None, "high": None}
-    parts = a.var(ddof=1) / len(a), b.var(ddof=1) / len(b)
-    error = float(sum(parts)) ** 0.5
-    if error == 0:
-        return {"mean": change, "low": change, "high": change}
-    freedom = error**4 / (parts[0] ** 2 / (len(a) - 1) + parts[1] ** 2 / (len(b) - 1))
-    half = float(scipy.stats.t.ppf(0.975, freedom)) * error
-    return {"mean": change, "low": change - half, "high": change + half}
+    return shown_interval(welch_interval(np.array(mine), np.array(first)))
+
+
+def shown_interval(estimate: Estimate) -> dict[str, float | None]:
+    """An estimate as the page has it, without the ends that one seed does not give."""
+    ends = {"low": estimate.low, "high": estimate.high}
+    return {"mean": estimate.value, **{end: value if math.isfinite(value) else None for end, value in ends.items()}}
 
 
 def references(algorithm: dict[str, Any]) -> dict[str, list[Any]]:
     """Settings to draw as lines across a metric's curve: value and label."""
-    wanted = {"jacobian_norm": "max_jacobian_norm", "std": "min_std"}
+    wanted = {"jacobian_norm": "max_jacobian_norm", "std": "min_std", "effective_sample_size": "num_particles"}
     if algorithm.get("learn_alpha") is True and algorithm.get("target_entropy") is not None:
         wanted["entropy"] = "target_entropy"
     return {
@@ -251,6 +244,3 @@ def facts(reader: Reader, done: int, total: int) -> dict[str, Any]:
     if reader.half_line:
         notes.append("The last line of metrics.jsonl is half written and was left out.")
     return {"versions": versions, "notes": notes}
-
-
-__all__ = ["Verdict", "collect"]

@@ -98,6 +98,11 @@ class Reader:
         """The metrics of a kind, in the order of their first record."""
         return [name for one, name in self.tables if one == kind]
 
+    def nonfinite(self, kind: str) -> list[str]:
+        """Metrics with records that are infinite or not a number; a seed that lacks a record is another matter."""
+        several = [(name, self.tables[kind, name].values()) for name in self.names(kind)]
+        return [name for name, seeds in several if not all(math.isfinite(sum(values.values())) for values in seeds)]
+
     def rules(self) -> list[str]:
         """The selection rules that were evaluated."""
         return list(dict.fromkeys(kind.removeprefix("evaluation ") for kind, _ in self.tables if kind != "train"))

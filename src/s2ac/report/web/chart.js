@@ -1,5 +1,6 @@
 // Line charts. Their lines are {label, legend, color, steps, values, low, high, thin, opacity, silent}: thin lines are
-// single seeds, low and high are a band, silent lines are left out of the tooltip.
+// single seeds, low and high are a band, silent lines are left out of the tooltip, lines with `marks` show
+// their points.
 
 const MARGIN = { left: 56, right: 22, top: 10, bottom: 40 };
 const MOST_ROWS = 24;

@@ -4,7 +4,7 @@ const VIRIDIS = [
   [68, 1, 84], [71, 44, 122], [59, 81, 139], [44, 113, 142], [33, 144, 141], [39, 173, 129], [92, 200, 99],
   [170, 220, 50], [253, 231, 37],
 ];
-const OWN = "#ff7a45", OTHER = "#ffffff", EDGE = "#30343b";
+const EXECUTED = "#ff7a45", PARTICLE = "#ffffff", EDGE = "#30343b";
 
 const axisName = (index) => `action ${index + 1}`;
 
@@ -46,10 +46,25 @@ function clouds(run) {
   return card;
 }
 
+/** What is drawn at a state: the particles that a policy proposes, if it does, then the actions that are executed. */
+function samplesOf(state) {
+  const { particles = [], q = [], log_prob = [], executed, executed_q = [] } = state;
+  return [...particles.map((action, index) => ({ kind: "particle", action, q: q[index], log_prob: log_prob[index] })),
+    ...executed.map((action, index) => ({ kind: "executed", action, q: executed_q[index] }))];
+}
+
+/** What there is to say of one of them: its action, its Q and its density. */
+function sampleRows({ action, q, log_prob }) {
+  const rows = action.map((value, axis) => ["", axisName(axis), short(value, 3)]);
+  if (finite(q)) rows.push(["", "Q", short(q)]);
+  if (finite(log_prob)) rows.push(["", "log π", short(log_prob, 3)]);
+  return rows;
+}
+
 /** What is beside the picture: the state's numbers, the legend and the map. */
 function beside(cloud, state) {
-  const about = `Seed ${cloud.seed}, checkpoint of step ${counted(cloud.step)}, rule ${cloud.rule}. `
-    + `${state.particles.length} samples; states are those met in evaluation episodes.`;
+  const about = `Seed ${cloud.seed}, checkpoint of step ${counted(cloud.step)}, rule ${cloud.rule}. The states are `
+    + "those that the policy met in evaluation episodes, and one of the actions is the one that it took there.";
   const facts = stateFacts(state).flatMap(([name, text]) => [el("dt", {}, name), el("dd", {}, text)]);
   return [el("h3", {}, "This state"), el("dl", { class: "facts" }, ...facts), cloudLegend(cloud, state),
     ...(cloud.paths ? [pathMap(cloud, state)] : []), el("p", { class: "quiet small" }, about)];
@@ -59,12 +74,12 @@ function stateFacts(state) {
   const mean = (values) => values && values.every(finite) ? values.reduce((a, b) => a + b, 0) / values.length : null;
   const values = state.observation.slice(0, 24).map((value) => short(value, 3)).join(", ");
   const more = state.observation.length > 24 ? `, … ${state.observation.length} values` : "";
-  const minus = mean(state.log_prob);
   const facts = [["where", `episode ${state.episode + 1}, step ${state.time}`], ["observation", `(${values}${more})`],
-    ["entropy here", minus === null ? "density not known" : `${short(-minus, 3)} nats`]];
-  if (state.q) {
-    const [low, high] = extent(state.q);
-    facts.push(["Q of the samples", `${short(low)} to ${short(high)}, mean ${short(mean(state.q))}`]);
+    [state.particles ? "entropy of a particle" : "entropy here",
+      finite(state.entropy) ? `${short(state.entropy, 3)} nats` : "density not known"]];
+  for (const [name, q] of [["Q of executed actions", state.executed_q], ["Q of particles", state.q]]) {
+    const [low, high] = extent(q || []);
+    if (finite(low)) facts.push([name, `${short(low)} to ${short(high)}, mean ${short(mean(q))}`]);
   }
   return facts;
 }
@@ -75,14 +90,13 @@ function cloudLegend(cloud, state) {
     entry.firstChild.style.boxShadow = `0 0 0 1.5px ${edge}`;
     return entry;
   };
-  const entries = [];
-  if (cloud.low.length > 2) {
-    entries.push(mark(ramp(.9), "transparent", "high Q"), mark(ramp(.1), "transparent", "low Q"));
-  } else {
-    const num = Math.min(cloud.set, state.particles.length);
-    if (cloud.set > 1) entries.push(mark(OWN, "#ffffff", `one set of ${num} particles, drawn together`));
-    entries.push(mark(OTHER, EDGE, cloud.set > 1 ? "particles of other sets" : "sampled actions"));
-    if (state.q && cloud.low.length === 2) entries.push(mark("transparent", "var(--bad)", "highest Q of all"));
+  const num = state.executed.length;
+  const entries = cloud.low.length > 2 && state.executed_q
+    ? [mark(ramp(.9), "transparent", `executed: ${num} draws, high Q`), mark(ramp(.1), "transparent", "low Q")]
+    : [mark(cloud.low.length > 2 ? "var(--c1)" : EXECUTED, "transparent", `executed: ${num} draws`)];
+  if (state.particles) {
+    const text = `proposed: ${state.particles.length} particles, of each ${cloud.set} one is executed`;
+    entries.push(mark(PARTICLE, EDGE, text));
   }
   return el("div", { class: "legend" }, ...entries);
 }
@@ -109,6 +123,6 @@ function pathMap(cloud, state) {
     }));
   });
   const [cx, cy] = place(state.observation);
-  svg.append(shape("circle", { cx, cy, r: 5.5, "stroke-width": 2, style: { fill: OWN, stroke: "var(--card)" } }));
+  svg.append(shape("circle", { cx, cy, r: 5.5, "stroke-width": 2, style: { fill: EXECUTED, stroke: "var(--card)" } }));
   return el("div", { class: "map" }, el("p", { class: "small quiet" }, "Where it is among the episodes' paths:"), svg);
 }

@@ -46,10 +46,8 @@ function learning(group) {
     ? "Thick lines are means over seeds with their 95 % t-interval, thin lines the single seeds."
     : "Every seed, their mean and its 95 % t-interval. Move over a chart to read values.";
   const grid = el("div", { class: "grid" }, ...returnCharts(runs));
-  if (!grid.childElementCount) {
-    const text = "No returns yet: the first record comes after the warm-up and one log interval.";
-    grid.append(el("p", { class: "card quiet wide" }, text));
-  }
+  const none = `No returns yet. ${runs[0].no_return}`;
+  if (!grid.childElementCount) grid.append(el("p", { class: "card quiet wide" }, none));
   return [el("h2", {}, title), el("p", { class: "lead" }, lead), grid, ...(runs.length > 1 ? [comparison(group)] : [])];
 }
 
@@ -65,7 +63,7 @@ function returnCharts(runs) {
   const each = Math.max(...runs.map((run) => curveOf(run, "return")?.each || 1));
   const charts = rules.map((rule) => chart({
     ...common, title: `Return in evaluation, rule ${rule}`, caption: "Whole episodes on seeds of their own.",
-    lines: lines((run) => run.evaluations.find((one) => one.rule === rule)),
+    lines: lines((run) => run.evaluations.find((one) => one.rule === rule)).map((line) => ({ ...line, marks: true })),
   }));
   if (training.length) charts.unshift(chart({
     ...common, title: "Return in training", caption: "Episodes that ended in each interval, with exploration.",

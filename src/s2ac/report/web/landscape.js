@@ -1,4 +1,4 @@
-// The Q-landscape of one or two actions, with the sampled actions on it.
+// The Q-landscape of one or two actions, with what is executed and what is proposed on it.
 
 /** The place nearest to the pointer within reach; −1 if there is none. */
 function nearest(points, px, py, reach) {
@@ -10,30 +10,30 @@ function nearest(points, px, py, reach) {
   return best;
 }
 
-/** What there is to say of a sample: its action, its Q and its density. */
-function particleRows(state, index) {
-  const rows = state.particles[index].map((value, axis) => ["", axisName(axis), short(value, 3)]);
-  if (state.q) rows.push(["", "Q", short(state.q[index])]);
-  if (finite(state.log_prob[index])) rows.push(["", "log π", short(state.log_prob[index], 3)]);
-  return rows;
-}
-
 /** Tell the sample under the pointer, or else what `ground` says of the place: [head, rows], or null. */
-function telling(svg, plot, tip, places, name, rows, ground) {
+function telling(svg, plot, tip, samples, places, ground) {
   svg.addEventListener("pointermove", (event) => {
     const [px, py] = pointer(event, svg);
-    const index = nearest(places, px, py, 9);
-    const found = index >= 0 ? [name(index), rows(index)] : ground(px, py);
+    const sample = samples[nearest(places, px, py, 9)];
+    const found = sample ? [sample.kind, sampleRows(sample)] : ground(px, py);
     if (found) showTip(tip, plot, event, ...found, "");
     else tip.hidden = true;
   });
   svg.addEventListener("pointerleave", () => { tip.hidden = true; });
 }
 
+/** A sample as a dot: executed actions stand out from the particles. */
+function dotOf({ kind }, [cx, cy]) {
+  const look = kind === "executed"
+    ? { r: 4.2, fill: EXECUTED, "fill-opacity": .9, stroke: "#ffffff", "stroke-width": 1.1 }
+    : { r: 3, fill: PARTICLE, "fill-opacity": .8, stroke: EDGE, "stroke-width": .8 };
+  return shape("circle", { cx, cy, class: kind, ...look });
+}
+
 function twoActions(cloud, state, plot, tip) {
   const width = Math.max(260, plot.clientWidth || 520), left = 50, bottom = 40, top = 8, bar = state.grid ? 74 : 10;
   const size = width - left - bar, height = size + top + bottom;
-  const svg = picture(width, height, "Q over the two actions, with particles", { "data-cloud": "landscape" });
+  const svg = picture(width, height, "Q over the two actions, with what is executed", { "data-cloud": "landscape" });
   const [reachX, reachY] = [0, 1].map((axis) => cloud.high[axis] - cloud.low[axis]);
   const x = (value) => left + (value - cloud.low[0]) / reachX * size;
   const y = (value) => top + (cloud.high[1] - value) / reachY * size;
@@ -46,20 +46,17 @@ function twoActions(cloud, state, plot, tip) {
   for (const value of yTicks) text(tickText(value, yStep), { x: left - 8, y: y(value) + 4, ...end });
   text(axisName(0), { x: left + size / 2, y: height - 5, ...middle });
   text(axisName(1), { transform: `translate(12 ${top + size / 2}) rotate(-90)`, ...middle });
-  const places = state.particles.map(([a, b]) => [x(a), y(b)]);
-  svg.append(...landscapeDots(cloud, state, places));
-  telling(svg, plot, tip, places,
-    (index) => cloud.set > 1 && index < cloud.set ? "particle of the set" : "sample",
-    (index) => particleRows(state, index),
-    (px, py) => {
-      const across = (px - left) / size, up = 1 - (py - top) / size;
-      if (!state.grid || across < 0 || across >= 1 || up < 0 || up >= 1) return null;
-      const side = Math.round(Math.sqrt(state.grid.length));
-      const here = [cloud.low[0] + across * reachX, cloud.low[1] + up * reachY];
-      const value = state.grid[Math.floor(up * side) * side + Math.floor(across * side)];
-      return [`Q ${short(value)}`, here.map((one, axis) => ["", axisName(axis), short(one, 2)])];
-    });
-  return [el("h3", {}, state.grid ? "Q-landscape and particles" : "Sampled actions"), svg];
+  const samples = samplesOf(state), places = samples.map(({ action: [a, b] }) => [x(a), y(b)]);
+  svg.append(...samples.map((sample, index) => dotOf(sample, places[index])));
+  telling(svg, plot, tip, samples, places, (px, py) => {
+    const across = (px - left) / size, up = 1 - (py - top) / size;
+    if (!state.grid || across < 0 || across >= 1 || up < 0 || up >= 1) return null;
+    const side = Math.round(Math.sqrt(state.grid.length));
+    const here = [cloud.low[0] + across * reachX, cloud.low[1] + up * reachY];
+    const value = state.grid[Math.floor(up * side) * side + Math.floor(across * side)];
+    return [`Q ${short(value)}`, here.map((one, axis) => ["", axisName(axis), short(one, 2)])];
+  });
+  return [el("h3", {}, state.grid ? "Actions on the Q-landscape" : "Actions"), svg];
 }
 
 /** A square of colored cells, the first coordinate running fastest, and the bar that says what the colors mean. */
@@ -79,50 +76,35 @@ function heatMap(grid, left, top, size) {
   return [heat, ...bar, ...labels.map(([at, text]) => shape("text", { x: left + size + 33, y: top + at }, text))];
 }
 
-function landscapeDots(cloud, state, places) {
-  const own = cloud.set > 1 ? cloud.set : 0;
-  const dot = ([cx, cy], r, fill, stroke, width, opacity) => shape("circle", {
-    cx, cy, r, fill, "fill-opacity": opacity, stroke, "stroke-width": width, class: "particle",
-  });
-  const dots = [...places.slice(own).map((place) => dot(place, 3, OTHER, EDGE, .8, .8)),
-    ...places.slice(0, own).map((place) => dot(place, 5, OWN, "#ffffff", 1.6, 1))];
-  const best = state.q && places[state.q.indexOf(extent(state.q)[1])];
-  if (!best) return dots;
-  const ring = { cx: best[0], cy: best[1], r: 8.5, fill: "none", "stroke-width": 2.2, style: { stroke: "var(--bad)" } };
-  return [...dots, shape("circle", ring)];
-}
-
 function oneAction(cloud, state, plot, tip) {
-  const width = Math.max(260, plot.clientWidth || 520), height = 330, left = 56, right = 12, bottom = 40, strip = 74;
-  const svg = picture(width, height, "Q over the action, with particles", { "data-cloud": "curve" });
+  const width = Math.max(260, plot.clientWidth || 520), height = 330, left = 56, right = 12, bottom = 40, strip = 84;
+  const svg = picture(width, height, "Q over the action, with what is executed", { "data-cloud": "curve" });
   const across = width - left - right, reach = cloud.high[0] - cloud.low[0];
   const share = (value) => (value - cloud.low[0]) / reach;
   const x = (value) => left + share(value) * across;
   const base = height - bottom - strip, floor = height - bottom;
   if (state.grid) svg.append(...valueCurve(state.grid, left, across, base));
-  const bins = 40, counts = histogram(state.particles.map(([value]) => share(value)), bins);
-  const most = Math.max(...counts);
+  const bins = 40, counts = histogram(state.executed.map(([value]) => share(value)), bins);
+  const tall = (strip - 30) / Math.max(...counts);
   counts.forEach((count, index) => svg.append(shape("rect", {
-    x: left + index * across / bins + .5, width: across / bins - 1, y: floor - count / most * (strip - 18),
-    height: count / most * (strip - 18), "fill-opacity": .75, style: { fill: "var(--c1)" },
+    x: left + index * across / bins + .5, width: across / bins - 1, y: floor - count * tall, height: count * tall,
+    "fill-opacity": .75, style: { fill: "var(--c1)" },
   })));
-  const places = state.particles.map(([value]) => [x(value), base + 8]);
-  places.forEach(([cx, cy], index) => svg.append(shape("circle", {
-    cx, cy, r: 3.4, fill: index < cloud.set && cloud.set > 1 ? OWN : OTHER, stroke: EDGE, "stroke-width": .8,
-    class: "particle",
-  })));
+  const samples = samplesOf(state);
+  const places = samples.map(({ kind, action: [value] }) => [x(value), base + (kind === "executed" ? 20 : 8)]);
+  svg.append(...samples.map((sample, index) => dotOf(sample, places[index])));
   svg.append(shape("line", { class: "axis", x1: left, x2: width - right, y1: floor, y2: floor }));
   const [columns, step] = ticks(cloud.low[0], cloud.high[0], 6);
   const text = (words, at, down) => svg.append(shape("text", { x: at, y: down, "text-anchor": "middle" }, words));
   for (const value of columns) text(tickText(value, step), x(value), floor + 17);
   text(axisName(0), left + across / 2, height - 5);
-  telling(svg, plot, tip, places, () => "sample", (index) => particleRows(state, index), (px) => {
+  telling(svg, plot, tip, samples, places, (px) => {
     const at = (px - left) / across;
     if (!state.grid || at < 0 || at > 1) return null;
     const value = state.grid[Math.round(at * (state.grid.length - 1))];
     return [`Q ${short(value)}`, [["", axisName(0), short(cloud.low[0] + at * reach, 3)]]];
   });
-  return [el("h3", {}, state.grid ? "Q over the action, and the samples" : "Sampled actions"), svg];
+  return [el("h3", {}, state.grid ? "Q over the action, and what is executed" : "Actions"), svg];
 }
 
 /** Q over one action, with its axis. */

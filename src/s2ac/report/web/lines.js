@@ -10,18 +10,21 @@ function pieces({ steps, values }) {
   return runs.filter((run) => run.length);
 }
 
+/** A line without its gaps; a value alone is a point, and a line of `marks` has a point at every value. */
 function path(line, x, y) {
-  return pieces(line).map((indices) => {
+  const opacity = line.thin ? line.opacity || .75 : 1;
+  return pieces(line).flatMap((indices) => {
     const places = indices.map((i) => [x(line.steps[i]), y(line.values[i])]);
-    if (indices.length === 1) {
-      const [[cx, cy]] = places;
-      return shape("circle", { cx, cy, r: line.thin ? 2.5 : 4, style: { fill: line.color } });
-    }
-    return shape("polyline", {
+    const alone = indices.length === 1;
+    const marks = !alone && !line.marks ? [] : places.map(([cx, cy]) => shape("circle", {
+      cx, cy, r: line.thin ? 2.5 : alone ? 4 : 3.2, "fill-opacity": opacity, class: "mark", style: { fill: line.color },
+    }));
+    if (alone) return marks;
+    return [shape("polyline", {
       points: places.map((place) => place.map((value) => value.toFixed(1)).join(",")).join(" "), fill: "none",
       "stroke-width": line.thin ? 1.25 : 2.2, "stroke-linejoin": "round", "data-points": indices.length,
-      "stroke-opacity": line.thin ? line.opacity || .75 : 1, style: { stroke: line.color },
-    });
+      "stroke-opacity": opacity, style: { stroke: line.color },
+    }), ...marks];
   });
 }
 

@@ -47,8 +47,8 @@ function sections(run) {
         + "Colors are those of the seeds above; black or white is their mean."
       : "Nothing has been recorded yet.", inside(run)),
     ...headed("Action clouds",
-      "What the policy does at single states: the actions that it samples, and what the critic thinks of them.",
-      clouds(run)),
+      "What the policy executes at single states, beside the particles that it chooses from, and what the critic "
+      + "thinks of them.", clouds(run)),
     ...headed("Settings", "Everything that it takes to make this run again.", settings(run)),
     el("footer", {}, "One file, no external address: it can be sent and opened anywhere. "
       + "Intervals are 95 % Student t-intervals over seeds."),

@@ -1,4 +1,4 @@
-// Samples of three actions and more: a plot of every pair of some of them.
+// Actions of three coordinates and more: a plot of every pair of some of them.
 
 const MOST_DIMENSIONS = 5;
 
@@ -11,7 +11,7 @@ function manyActions(cloud, state, plot, tip, draw) {
   const width = Math.max(260, plot.clientWidth || 700), left = 44, bottom = 38, top = 6, gap = 16;
   const size = (width - left - 6 - gap * (chosen.length - 1)) / chosen.length;
   const height = top + bottom + size * chosen.length + gap * (chosen.length - 1);
-  const svg = picture(width, height, "Particles in pairs of actions", { "data-cloud": "pairs" });
+  const svg = picture(width, height, "Executed actions, by pairs of coordinates", { "data-cloud": "pairs" });
   const place = (index, first) => first + index * (size + gap);
   chosen.forEach((vertical, row) => chosen.slice(0, row + 1).forEach((across, column) => {
     const [x0, y0] = [place(column, left), place(row, top)];
@@ -23,34 +23,35 @@ function manyActions(cloud, state, plot, tip, draw) {
       shape("text", { x: left - 6, y: y0 + down, "text-anchor": "end" }, short(ends[vertical], 2))));
   }));
   const chips = dimension > MOST_DIMENSIONS ? chipsOf(dimension, draw) : el("div");
-  return [el("h3", {}, "Samples, two actions at a time, colored by Q"), chips, svg];
+  return [el("h3", {}, "Actions, two coordinates at a time, colored by Q"), chips, svg];
 }
 
 const shareOf = (cloud, axis, value) => (value - cloud.low[axis]) / (cloud.high[axis] - cloud.low[axis]);
 
-/** A histogram of one action. */
+/** A histogram of one executed action. */
 function bars(cloud, state, axis, x0, y0, size) {
-  const bins = 16, counts = histogram(state.particles.map((point) => shareOf(cloud, axis, point[axis])), bins);
-  const most = Math.max(...counts), cell = (size - 4) / bins;
+  const bins = 16, counts = histogram(state.executed.map((point) => shareOf(cloud, axis, point[axis])), bins);
+  const tall = (size - 22) / Math.max(...counts), cell = (size - 4) / bins;
   return [...counts.map((count, index) => shape("rect", {
-    x: x0 + 2 + index * cell, width: cell - 1, y: y0 + size - 1 - count / most * (size - 22),
-    height: count / most * (size - 22), "fill-opacity": .55, style: { fill: "var(--c0)" },
+    x: x0 + 2 + index * cell, width: cell - 1, y: y0 + size - 1 - count * tall, height: count * tall,
+    "fill-opacity": .55, style: { fill: "var(--c0)" },
   })), shape("text", { x: x0 + 6, y: y0 + 14 }, axisName(axis))];
 }
 
-/** The samples by two actions, those of high Q above the others. */
+/** Particles and executed actions by two of their coordinates, executed ones of high Q above the others. */
 function dots(cloud, state, across, vertical, x0, y0, size) {
-  const [low, high] = state.q ? extent(state.q) : [0, 1];
-  const order = [...state.particles.keys()].sort((a, b) => state.q ? state.q[a] - state.q[b] : 0);
-  return order.map((index) => {
-    const point = state.particles[index];
+  const [low, high] = extent(state.executed_q || []);
+  const rank = ({ kind, q }) => kind === "executed" ? (finite(q) ? q : 0) : -Infinity;
+  return samplesOf(state).sort((a, b) => rank(a) === rank(b) ? 0 : rank(a) - rank(b)).map((sample) => {
+    const executed = sample.kind === "executed";
+    const tone = finite(sample.q) && finite(low) ? ramp((sample.q - low) / (high - low || 1)) : "var(--c1)";
     const dot = shape("circle", {
-      cx: x0 + 3 + shareOf(cloud, across, point[across]) * (size - 6),
-      cy: y0 + size - 3 - shareOf(cloud, vertical, point[vertical]) * (size - 6),
-      r: 2.7, "fill-opacity": .9, class: "particle",
-      style: { fill: state.q ? ramp((state.q[index] - low) / (high - low || 1)) : "var(--c1)" },
+      cx: x0 + 3 + shareOf(cloud, across, sample.action[across]) * (size - 6),
+      cy: y0 + size - 3 - shareOf(cloud, vertical, sample.action[vertical]) * (size - 6),
+      r: executed ? 2.9 : 2.3, class: sample.kind, "stroke-width": .7, "fill-opacity": .9,
+      style: executed ? { fill: tone } : { fill: "var(--card)", stroke: "var(--faint)" },
     });
-    dot.append(shape("title", {}, particleRows(state, index).map(([, name, text]) => `${name}: ${text}`).join("\n")));
+    dot.append(shape("title", {}, sampleRows(sample).map(([, name, text]) => `${name}: ${text}`).join("\n")));
     return dot;
   });
 }

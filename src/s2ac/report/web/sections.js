@@ -10,22 +10,26 @@ function runCard(run) {
     el("div", { class: "run-head" }, el("h3", {}, `${run.name} · ${run.algo} on ${run.env}`),
       el("span", { class: `pill ${tone}` }, words)),
     el("dl", { class: "stats" }, ...stats(run)),
-    ...run.verdicts.map((one) => verdict(one.level, el("b", {}, one.title), one.text)),
+    ...run.judged.flatMap(([title, found]) => [el("h4", {}, title),
+      ...found.map((one) => verdict(one.level, el("b", {}, one.title), one.text))]),
     ...run.notes.map((text) => verdict("note", null, text)));
 }
 
 function stats(run) {
   const stat = (name, value, small) => el("div", { class: "stat" }, el("dt", {}, name),
     el("dd", {}, value, small ? el("small", {}, small) : null));
-  const last = run.final, speed = curveOf(run, "wall_steps_per_second");
+  const newest = (name, digits) => short(curveOf(run, name)?.mean.filter(finite).at(-1) ?? null, digits);
+  const last = run.final;
   const what = last && last.kind !== "train" ? "newest evaluation's return" : "newest return in training";
   const range = last && interval(last) ? `95 % ${interval(last)}, ` : "";
   const names = `${run.seeds.slice(0, 8).join(", ")}${run.seeds.length > 8 ? ", …" : ""}`;
+  const size = "effective_sample_size", among = referencesOf(run, size).map(([num]) => `of ${short(num)} particles`);
   return [
     stat(what, last ? short(last.mean) : NO_VALUE, last ? `${range}step ${counted(last.step)}` : "no record"),
     stat("environment steps", counted(run.done), run.total ? `of ${counted(run.total)} per seed` : null),
     stat("seeds", String(run.seeds.length), run.seeds.length ? names : null),
-    stat("speed", speed ? short(speed.mean.filter(finite).at(-1) ?? null) : NO_VALUE, "steps/s, all seeds together"),
+    ...(curveOf(run, size) ? [stat("effective sample size", newest(size, 3), among[0])] : []),
+    stat("speed", newest("wall_steps_per_second"), "steps/s, all seeds together"),
   ];
 }
 

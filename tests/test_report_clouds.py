@@ -9,8 +9,8 @@ import pytest
 from report_runs import ABOUT, Outline, make_run, train_row
 from s2ac.algorithms import ALGORITHMS
 from s2ac.cli.main import main
+from s2ac.report.about import read_about
 from s2ac.report.clouds import collect_clouds
-from s2ac.report.records import read_about
 from s2ac.report.write import write_report
 from s2ac.settings import RunConfig
 from s2ac.training.trainer import start

@@ -10,7 +10,7 @@ import scipy.stats
 from report_runs import make_run, read, train_row
 from s2ac.cli.main import main
 from s2ac.report import data as report_data
-from s2ac.report.data import collect, difference, summary
+from s2ac.report.data import collect, summary
 from s2ac.report.records import Series
 from s2ac.runs.lock import lock
 from s2ac.studies.statistics import t_interval
@@ -27,7 +27,10 @@ def test_curves_hold_every_seed_and_the_t_interval_of_their_mean(tmp_path):
         shown = curve["mean"][index], curve["low"][index], curve["high"][index]
         assert shown == pytest.approx((exact.value, exact.low, exact.high), rel=1e-5)
     assert run["final"]["step"] == 1200
-    assert run["final"]["values"] == pytest.approx([1200 / 9 + 3 * seed for seed in range(5)])
+    exact = t_interval(np.array([1200 / 9 + 3 * seed for seed in range(5)]))
+    last = run["final"]
+    assert (last["kind"], last["num"]) == ("evaluation sample", 5)
+    assert (last["mean"], last["low"], last["high"]) == pytest.approx((exact.value, exact.low, exact.high))
     assert (run["state"], run["notes"]) == ("done", [])
 
 
@@ -41,8 +44,11 @@ def test_a_stopped_run_says_how_to_go_on(tmp_path):
 
 
 def test_many_seeds_do_not_swell_the_page():
-    curve = summary(Series(np.arange(1000), list(range(100)), np.zeros((100, 1000))))
+    values = np.arange(5000.0)[:, None] + np.zeros((1, 1000))
+    curve = summary(Series(np.arange(1000), list(range(5000)), values))
     assert len(curve["steps"]) <= 50
+    assert (len(curve["seeds"]), curve["num"]) == (100, 5000)
+    assert set(curve["mean"]) == {2499.5}  # of all, not of those that are drawn
 
 
 def test_one_seed_has_no_interval_and_an_incomplete_step_no_mean():
@@ -115,13 +121,17 @@ def test_runs_of_one_name_are_told_apart(tmp_path):
     assert [run["name"] for run in collect(read(*runs))["runs"]] == [str(run) for run in runs]
 
 
-def test_difference_is_welchs():
-    first, second = [1.0, 2.0, 4.0, 3.0], [5.0, 9.0, 6.0]
-    exact = scipy.stats.ttest_ind(second, first, equal_var=False).confidence_interval(0.95)
-    shown = difference(second, first)
+def test_difference_is_welchs(tmp_path):
+    returns = {"first": [1.0, 2.0, 4.0, 3.0], "second": [5.0, 9.0, 6.0], "alone": [7.0]}
+    for name, values in returns.items():
+        run = make_run(tmp_path / name, records=0)
+        rows = [train_row(seed, 100, **{"return": value}) for seed, value in enumerate(values)]
+        (run / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    _, second, alone = collect(read(*(tmp_path / name for name in returns)))["groups"][0]["comparison"]
+    exact = scipy.stats.ttest_ind(returns["second"], returns["first"], equal_var=False).confidence_interval(0.95)
+    shown = second["difference"]
     assert (shown["low"], shown["high"]) == pytest.approx((exact.low, exact.high))
-    assert difference([1.0], [2.0, 3.0])["low"] is None
-    assert difference([2.0, 2.0], [1.0, 1.0])["high"] == 1.0
+    assert (alone["difference"]["mean"], alone["difference"]["low"]) == (4.5, None)
 
 
 def test_the_command_makes_the_same_run_again(tmp_path, monkeypatch):

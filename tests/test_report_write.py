@@ -7,8 +7,8 @@ import pytest
 from report_runs import make_run, read
 from s2ac.cli.main import main
 from s2ac.errors import S2acError
+from s2ac.report.about import READS_FORMAT, read_about
 from s2ac.report.data import collect
-from s2ac.report.records import READS_FORMAT, read_about
 from s2ac.report.write import write_report
 from s2ac.runs import checkpoint
 
@@ -52,7 +52,7 @@ def test_empty_and_half_written_runs_get_a_page_that_says_so(tmp_path):
     empty = make_run(tmp_path / "empty", records=0)
     page = write_report([empty]).read_text()
     assert "no records yet" in page
-    assert "has no checkpoint that can be loaded: there is none" in page
+    assert "the run has no checkpoint yet" in page
     (empty / "metrics.jsonl").unlink()
     assert "no records yet" in write_report([empty], clouds=False).read_text()
     half = make_run(tmp_path / "half", records=1, evaluate=False)

@@ -17,7 +17,7 @@ import numpy as np
 from s2ac.algorithms import ALGORITHMS, Algorithm
 from s2ac.envs.gymnasium.adapter import CUSTOM, HostEnvs, maker, module_and_id, spec_of
 from s2ac.errors import InvalidArgument, S2acError
-from s2ac.runs.checkpoint import arrays_to_tree, load_latest
+from s2ac.runs.checkpoint import DamagedCheckpoint, arrays_to_tree, load_latest, names
 from s2ac.training.host import EVALUATION
 from s2ac.training.run import ENVS
 from s2ac.training.trainer import configs_of
@@ -115,6 +115,8 @@ def load_state(directory: Path, algorithm: Algorithm, seeds: int) -> tuple[int, 
     """Step and the first seed's learned state, of the newest checkpoint that verifies."""
     init = lambda seed: algorithm.init(jax.random.key(seed))  # noqa: E731
     like = {"algorithm": jax.eval_shape(jax.vmap(init), jax.ShapeDtypeStruct((seeds,), np.int32))}
+    if not names(directory):
+        raise DamagedCheckpoint("the run has no checkpoint yet")
     manifest, arrays, _, _ = load_latest(directory, replay=False)
     arrays = {name: array for name, array in arrays.items() if name.startswith("['algorithm']")}
     tree = arrays_to_tree(like, arrays)["algorithm"]

@@ -9,38 +9,52 @@ import time
 from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 import s2ac
+from s2ac.report.about import READS_FORMAT, is_running, newest_manifest
 from s2ac.report.health import health, what
 from s2ac.report.progress import learning, no_return
-from s2ac.report.records import READS_FORMAT, Reader, Series, is_running, mean_of_finite, newest_manifest
+from s2ac.report.records import Reader, Series, mean_of_finite
 from s2ac.studies.statistics import Estimate, t_interval, welch_interval
 
 MOST_POINTS = 240
 """Points of one curve; longer ones are means of consecutive records."""
 
 MOST_VALUES = 4800
-"""Values of one metric over all its seeds, which with many seeds bounds the points: the page stays a few megabytes."""
+"""Values of one metric over the seeds that are drawn, which with many seeds bounds the points: the page stays small."""
+
+MOST_SEEDS = 100
+"""Seeds that are drawn; means and intervals are over all of them."""
+
+SHOWN_SEEDS = 8
+"""Seeds whose numbers are named."""
+
+MOST_FIELDS = 300
+"""Settings that are shown."""
 
 
 def collect(readers: Sequence[Reader], clouds: Sequence[Any] | None = None, live: bool = False) -> dict[str, Any]:
     """The page's data. `clouds` holds for each run what `clouds.collect_clouds` gave, or why there are none."""
     clouds = clouds or ["Action clouds were left out."] * len(readers)
     names = labels([reader.directory for reader in readers])
-    runs = [one_run(reader, name, cloud) for reader, name, cloud in zip(readers, names, clouds, strict=True)]
-    envs = list(dict.fromkeys(run["env"] for run in runs))
-    groups = [[index for index, run in enumerate(runs) if run["env"] == env] for env in envs]
+    with np.errstate(all="ignore"):  # records may hold the largest numbers there are
+        finals = [final(reader) for reader in readers]
+        parts = zip(readers, names, finals, clouds, strict=True)
+        runs = [one_run(reader, name, last, cloud) for reader, name, last, cloud in parts]
+        envs = list(dict.fromkeys(run["env"] for run in runs))
+        groups = [[index for index, run in enumerate(runs) if run["env"] == env] for env in envs]
+        compared = [compare([runs[index] for index in group], [finals[index] for index in group]) for group in groups]
     return {
         "live": live,
         "made": time.strftime("%Y-%m-%d %H:%M:%S %Z"),
         "version": s2ac.__version__,
         "runs": runs,
         "groups": [
-            {"env": env, "runs": group, "comparison": compare([runs[index] for index in group])}
-            for env, group in zip(envs, groups, strict=True)
+            {"env": env, "runs": group, "comparison": rows}
+            for env, group, rows in zip(envs, groups, compared, strict=True)
         ],
     }
 
@@ -51,7 +65,7 @@ def labels(directories: Sequence[Path]) -> list[str]:
     return [str(path) if short.count(name) > 1 else name for path, name in zip(directories, short, strict=True)]
 
 
-def one_run(reader: Reader, name: str, clouds: Any) -> dict[str, Any]:
+def one_run(reader: Reader, name: str, last: "Final | None", clouds: Any) -> dict[str, Any]:
     """One run's part of the page."""
     about = reader.about
     series = {metric: reader.series("train", metric) for metric in reader.names("train")}
@@ -63,7 +77,8 @@ def one_run(reader: Reader, name: str, clouds: Any) -> dict[str, Any]:
     ]
     done = max((int(one.steps[-1]) for one in series.values() if one is not None), default=0)
     total = about["run"].get("steps")
-    total = int(total) if isinstance(total, int | float) and math.isfinite(total) else 0
+    total = int(total) if isinstance(total, int | float) and 0 <= total < 2**53 else 0
+    seeds = reader.seeds()
     drawn = clouds if isinstance(clouds, dict) else None
     judged = [("Learning", learning(reader)), (f"Health of the {what(reader)}", health(reader, drawn))]
     return {
@@ -71,7 +86,8 @@ def one_run(reader: Reader, name: str, clouds: Any) -> dict[str, Any]:
         "path": str(reader.directory),
         "env": about["env"],
         "algo": about["algo"],
-        "seeds": sorted({seed for table in reader.tables.values() for seed in table}),
+        "seeds": seeds[:SHOWN_SEEDS],
+        "num_seeds": len(seeds),
         "done": done,
         "total": total,
         "state": state_of(reader, done, total),
@@ -79,12 +95,12 @@ def one_run(reader: Reader, name: str, clouds: Any) -> dict[str, Any]:
         "no_return": no_return(reader),
         "curves": curves,
         "evaluations": evaluations,
-        "final": final(reader),
+        "final": last and last.shown(),
         "clouds": drawn,
         "no_clouds": None if drawn else str(clouds),
         "config": {
-            part: [[field, shown(value)] for field, value in about[key].items()]
-            for part, key in (("algorithm", "algorithm"), ("run", "run"))
+            part: [[field, shown(value)] for field, value in list(about[part].items())[:MOST_FIELDS]]
+            for part in ("algorithm", "run")
         },
         "references": references(about["algorithm"]),
         "command": command(about, reader.directory),
@@ -96,21 +112,23 @@ def state_of(reader: Reader, done: int, total: int) -> str:
     """running, done, stopped or empty."""
     if is_running(reader.directory):
         return "running"
-    if not reader.tables:
+    if not reader.columns:
         return "empty"
     return "done" if total and done >= total else "stopped"
 
 
 def summary(series: Series) -> dict[str, Any]:
     """A curve: every seed, and mean and 95 % t-interval over seeds at the steps that all of them have reached."""
-    steps, values, each = thinned(series)
     num = len(series.seeds)
+    drawn = range(0, num, -(-num // MOST_SEEDS))
+    steps, values, each = thinned(series, len(drawn))
     complete = np.isfinite(values).all(axis=0)
     mean = np.where(complete, mean_of_finite(values, 0), np.nan)
     half = t_factor(num) * values.std(axis=0, ddof=1) if num > 1 else np.full(len(steps), np.nan)
     return {
         "steps": steps.tolist(),
-        "seeds": [{"seed": seed, "values": numbers(row)} for seed, row in zip(series.seeds, values, strict=True)],
+        "seeds": [{"seed": series.seeds[index], "values": numbers(values[index])} for index in drawn],
+        "num": num,
         "mean": numbers(mean),
         "low": numbers(mean - half),
         "high": numbers(mean + half),
@@ -118,10 +136,10 @@ def summary(series: Series) -> dict[str, Any]:
     }
 
 
-def thinned(series: Series) -> tuple[np.ndarray, np.ndarray, int]:
-    """Steps, values and how many records a point is the mean of."""
+def thinned(series: Series, drawn: int) -> tuple[np.ndarray, np.ndarray, int]:
+    """Steps, values and how many records a point is the mean of, for so many seeds to be drawn."""
     num = len(series.steps)
-    each = -(-num // min(MOST_POINTS, max(MOST_VALUES // len(series.seeds), 40)))
+    each = -(-num // min(MOST_POINTS, max(MOST_VALUES // drawn, 40)))
     if each == 1:
         return series.steps, series.values, 1
     begins = range(0, num, each)
@@ -142,7 +160,24 @@ def numbers(values: np.ndarray) -> list[float | None]:
     return [float(f"{value:.6g}") if math.isfinite(value) else None for value in values.tolist()]
 
 
-def final(reader: Reader) -> dict[str, Any] | None:
+class Final(NamedTuple):
+    """The newest return of every seed; of `kind` "train" or "evaluation RULE"."""
+
+    kind: str
+    step: int
+    values: np.ndarray
+
+    def shown(self) -> dict[str, Any]:
+        """As the page has it: how many seeds, and their mean with its interval."""
+        return {
+            "kind": self.kind,
+            "step": self.step,
+            "num": len(self.values),
+            **shown_interval(t_interval(self.values)),
+        }
+
+
+def final(reader: Reader) -> Final | None:
     """The newest return of every seed with its interval: evaluated if the run did that, else of training."""
     for kind in [*(f"evaluation {rule}" for rule in reader.rules()), "train"]:
         series = reader.series(kind, "return")
@@ -151,37 +186,24 @@ def final(reader: Reader) -> dict[str, Any] | None:
         complete = np.flatnonzero(np.isfinite(series.values).all(axis=0))
         if not complete.size:
             continue
-        values = series.values[:, complete[-1]]
-        estimate = t_interval(values)
-        return {
-            "kind": kind,
-            "step": int(series.steps[complete[-1]]),
-            "values": values.tolist(),
-            **shown_interval(estimate),
-        }
+        return Final(kind, int(series.steps[complete[-1]]), series.values[:, complete[-1]])
     return None
 
 
-def compare(runs: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def compare(runs: list[dict[str, Any]], finals: list[Final | None]) -> list[dict[str, Any]]:
     """Each run's final return, and by how much it differs from the first's; only for runs of one environment."""
     rows = []
-    for run in runs:
+    for index, (run, mine) in enumerate(zip(runs, finals, strict=True)):
         row = {"run": run["name"], "algo": run["algo"], "final": run["final"], "difference": None, "caution": ""}
-        mine, first = run["final"], runs[0]["final"]
-        if run is not runs[0] and mine and first:
-            if mine["kind"] != first["kind"]:
-                row["caution"] = f"not compared: {mine['kind']} against {first['kind']}"
+        if index and mine and (first := finals[0]):
+            if mine.kind != first.kind:
+                row["caution"] = f"not compared: {mine.kind} against {first.kind}"
             else:
-                row["difference"] = difference(mine["values"], first["values"])
-                if abs(mine["step"] - first["step"]) > 0.05 * max(mine["step"], first["step"]):
-                    row["caution"] = f"compared at step {mine['step']} and {first['step']}"
+                row["difference"] = shown_interval(welch_interval(mine.values, first.values))
+                if abs(mine.step - first.step) > 0.05 * max(mine.step, first.step):
+                    row["caution"] = f"compared at step {mine.step} and {first.step}"
         rows.append(row)
     return rows
-
-
-def difference(mine: list[float], first: list[float]) -> dict[str, float | None]:
-    """Difference of two means with Welch's 95 % interval: the runs' seeds may differ in number and spread."""
-    return shown_interval(welch_interval(np.array(mine), np.array(first)))
 
 
 def shown_interval(estimate: Estimate) -> dict[str, float | None]:
@@ -231,16 +253,26 @@ def facts(reader: Reader, done: int, total: int) -> dict[str, Any]:
         notes.append(f"It stopped at step {done} of {total}; go on with: s2ac train --resume {where}")
     if newest := newest_manifest(reader.directory):
         body = newest[1]
-        if body.get("format") != READS_FORMAT:
+        number = body.get("format")
+        if number != READS_FORMAT:
+            known = number if isinstance(number, int) else "no number"
             notes.append(
-                f"The newest checkpoint has format {body.get('format')}, this version reads {READS_FORMAT}: "
+                f"The newest checkpoint has format {known}, this version reads {READS_FORMAT}: "
                 "install the s2ac that wrote it."
             )
         kept = body.get("facts")
         if isinstance(kept, dict) and isinstance(kept.get("fingerprint"), dict):
-            versions = {str(name): shown(value) for name, value in kept["fingerprint"].items() if value != ""}
+            plain = [(name, value) for name, value in kept["fingerprint"].items() if not isinstance(value, list | dict)]
+            versions = {name: str(value) for name, value in plain[:MOST_FIELDS] if value != ""}
     if reader.damaged:
         notes.append(f"{reader.damaged} damaged lines of metrics.jsonl were left out.")
+    if reader.skipped:
+        notes.append(
+            "metrics.jsonl is very long: only its beginning and its end were read, "
+            f"{reader.skipped / 1e6:,.0f} MB between them are missing from the curves."
+        )
+    if reader.unnamed:
+        notes.append(f"metrics.jsonl has more than {len(reader.columns)} metrics: the others were left out.")
     if reader.half_line:
         notes.append("The last line of metrics.jsonl is half written and was left out.")
     return {"versions": versions, "notes": notes}

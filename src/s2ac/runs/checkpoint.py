@@ -23,6 +23,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
 from s2ac.errors import DiskError, S2acError
+from s2ac.runs.files import MANIFEST, parse_json, read_regular
 
 FORMAT = 1
 KEEP = 3
@@ -171,11 +172,11 @@ def read_manifest(directory: Path) -> dict[str, Any]:
     """The manifest's body, if it has the SHA-256 that it says of itself."""
     name = f"{directory.name}/manifest.json"
     try:
-        manifest = json.loads((directory / "manifest.json").read_bytes())
+        manifest = parse_json(read_regular(directory / "manifest.json", MANIFEST))
         body, digest = manifest["body"], manifest["sha256"]
     except OSError as error:
         raise DamagedCheckpoint(f"{name}: {error.strerror}") from error
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
+    except (ValueError, KeyError, TypeError) as error:
         raise DamagedCheckpoint(f"{name} is not a manifest") from error
     if _digest(body) != digest:
         raise DamagedCheckpoint(f"{name} does not have the SHA-256 that it says")

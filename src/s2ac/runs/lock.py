@@ -11,6 +11,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from s2ac.errors import DiskError, S2acError
+from s2ac.runs.files import SMALL, read_regular
 
 PATIENCE = 2.0  # seconds to wait for a lock that no living process has its name on
 _HELD: set[int] = set()
@@ -44,7 +45,7 @@ def _started(pid: int) -> str | None:
 def holder(run: Path) -> int | None:
     """The living process that RUN/lock names: its number and its start must both agree."""
     try:
-        pid, started = (run / "lock").read_text(errors="replace").split()
+        pid, started = read_regular(run / "lock", SMALL).decode(errors="replace").split()
         return int(pid) if _started(int(pid)) == started else None
     except (OSError, ValueError):
         return None

@@ -5,14 +5,16 @@ function seedLines(curve) {
   const { steps, seeds } = curve;
   const many = seeds.length > 1, few = seeds.length <= 8;
   const mean = {
-    label: `mean of ${seeds.length} seeds`, legend: "mean", color: "var(--ink)", steps, values: curve.mean,
+    label: `mean of ${counted(curve.num)} seeds`, legend: "mean", color: "var(--ink)", steps, values: curve.mean,
     low: curve.low, high: curve.high,
   };
   return [...(many ? [mean] : []), ...seeds.map((one, index) => ({
-    label: `seed ${one.seed}`, legend: few ? `seed ${one.seed}` : index === 0 ? "each seed" : null,
+    label: `seed ${one.seed}`, legend: few ? `seed ${one.seed}` : index === 0 ? eachSeed(curve) : null,
     color: color(few ? index : 0), steps, values: one.values, thin: many, opacity: few ? .85 : .4,
   }))];
 }
+
+const eachSeed = ({ num, seeds }) => num > seeds.length ? `${seeds.length} of ${counted(num)} seeds` : "each seed";
 
 /** The lines of one run among several: all in one color. */
 function runLines(curve, label, tone) {
@@ -57,7 +59,7 @@ function returnCharts(runs) {
     if (!curve) return [];
     return runs.length > 1 ? runLines(curve, run.name, color(index)) : seedLines(curve);
   });
-  const common = { unit: "return per episode", height: 300, seeds: Math.min(...runs.map((run) => run.seeds.length)) };
+  const common = { unit: "return per episode", height: 300, seeds: Math.min(...runs.map((run) => run.num_seeds)) };
   const rules = [...new Set(runs.flatMap((run) => run.evaluations.map((one) => one.rule)))];
   const training = lines((run) => curveOf(run, "return"));
   const each = Math.max(...runs.map((run) => curveOf(run, "return")?.each || 1));
@@ -88,7 +90,7 @@ function comparisonRow({ run, algo, final, difference, caution }) {
   const verdict = !difference || !finite(difference.low) ? ""
     : difference.low > 0 ? "better" : difference.high < 0 ? "worse" : "no significant difference";
   const numbers = final
-    ? [short(final.mean), interval(final) || "one seed", String(final.values.length), counted(final.step)]
+    ? [short(final.mean), interval(final) || "one seed", counted(final.num), counted(final.step)]
     : [NO_VALUE, NO_VALUE, NO_VALUE, NO_VALUE];
   const gap = difference
     ? `${difference.mean > 0 ? "+" : ""}${short(difference.mean)} ${interval(difference)}` : NO_VALUE;

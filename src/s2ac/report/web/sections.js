@@ -22,12 +22,12 @@ function stats(run) {
   const last = run.final;
   const what = last && last.kind !== "train" ? "newest evaluation's return" : "newest return in training";
   const range = last && interval(last) ? `95 % ${interval(last)}, ` : "";
-  const names = `${run.seeds.slice(0, 8).join(", ")}${run.seeds.length > 8 ? ", …" : ""}`;
+  const names = `${run.seeds.join(", ")}${run.num_seeds > run.seeds.length ? ", …" : ""}`;
   const size = "effective_sample_size", among = referencesOf(run, size).map(([num]) => `of ${short(num)} particles`);
   return [
     stat(what, last ? short(last.mean) : NO_VALUE, last ? `${range}step ${counted(last.step)}` : "no record"),
     stat("environment steps", counted(run.done), run.total ? `of ${counted(run.total)} per seed` : null),
-    stat("seeds", String(run.seeds.length), run.seeds.length ? names : null),
+    stat("seeds", counted(run.num_seeds), run.num_seeds ? names : null),
     ...(curveOf(run, size) ? [stat("effective sample size", newest(size, 3), among[0])] : []),
     stat("speed", newest("wall_steps_per_second"), "steps/s, all seeds together"),
   ];

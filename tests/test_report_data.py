@@ -43,6 +43,15 @@ def test_a_stopped_run_says_how_to_go_on(tmp_path):
     assert (run["state"], run["notes"]) == ("running", [])
 
 
+def test_a_run_of_an_own_environment_is_gone_on_with_in_python(tmp_path):
+    run = collect(read(make_run(tmp_path / "run", records=5, about={"env": "custom:Mine"})))["runs"][0]
+    where = repr(str(tmp_path / "run"))
+    assert run["notes"] == [
+        f"It stopped at step 500 of 1200; go on in Python, with its environment: s2ac.load({where}, env=…)"
+    ]
+    assert run["command"].startswith(f"s2ac.Agent(env, algo='s2ac', directory={where}")
+
+
 def test_many_seeds_do_not_swell_the_page():
     values = np.arange(5000.0)[:, None] + np.zeros((1, 1000))
     curve = summary(Series(np.arange(1000), list(range(5000)), values))

@@ -72,6 +72,12 @@ def test_page_in_chromium(browser, tmp_path):
     assert dict(map(tuple, charts))["Return in training"] == 12
     assert all(points >= 3 for _, points in charts)
     assert browser.value("document.querySelectorAll('[data-chart=\"Return in training\"] polyline').length") == 4
+    points = "document.querySelectorAll('[data-chart=\"Return in evaluation, rule sample\"] .mark').length"
+    assert browser.value(points) == 3 * 4  # evaluations, of three seeds and their mean
+    assert browser.value("[...document.querySelectorAll('h4')].map(h => h.textContent)") == [
+        "Learning",
+        "Health of the sampler",
+    ]
 
     tip = "[data-chart='Return in training'] .tip"
     assert browser.value(f'document.querySelector("{tip}").hidden')
@@ -106,6 +112,22 @@ def test_page_in_chromium(browser, tmp_path):
     browser.click("#theme")
     assert browser.value(ground) != light
     assert browser.value("document.documentElement.scrollWidth") <= 1400
+    assert not browser.complaints()
+
+
+def test_page_fits_a_telephone_in_chromium(browser, tmp_path):
+    runs = [make_run(tmp_path / name) for name in ("a", "b-with-a-very-long-name-that-goes-on-and-on")]
+    path = tmp_path / "page.html"
+    path.write_text(render(collect(read(*runs), [cloud_data(2), cloud_data(17)])))
+    size = {"width": 400, "height": 800, "deviceScaleFactor": 1, "mobile": True}
+    try:
+        browser.call("Emulation.setDeviceMetricsOverride", **size)
+        browser.open(path.as_uri())
+        for number in (1, 2):
+            browser.click(f".tabs button:nth-child({number})")
+            assert browser.value("document.documentElement.scrollWidth") == 400
+    finally:
+        browser.call("Emulation.setDeviceMetricsOverride", **{**size, "width": 1400, "height": 1000, "mobile": False})
     assert not browser.complaints()
 
 

@@ -1,4 +1,4 @@
-"""What a run says of itself: run.json, its newest checkpoint's manifest, and whether it goes. Any of them may hold anything."""
+"""What a run says of itself: run.json, its newest checkpoint's manifest, whether it goes. Any may hold anything."""
 
 from pathlib import Path
 from typing import Any

@@ -14,9 +14,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import s2ac
+from s2ac.envs.gymnasium.adapter import CUSTOM
 from s2ac.report.about import READS_FORMAT, is_running, newest_manifest
 from s2ac.report.health import health, what
-from s2ac.report.progress import learning, no_return
+from s2ac.report.progress import learning
 from s2ac.report.records import Reader, Series, mean_of_finite
 from s2ac.studies.statistics import Estimate, t_interval, welch_interval
 
@@ -92,7 +93,6 @@ def one_run(reader: Reader, name: str, last: "Final | None", clouds: Any) -> dic
         "total": total,
         "state": state_of(reader, done, total),
         "judged": [[title, [verdict._asdict() for verdict in found]] for title, found in judged if found],
-        "no_return": no_return(reader),
         "curves": curves,
         "evaluations": evaluations,
         "final": last and last.shown(),
@@ -227,12 +227,14 @@ def references(algorithm: dict[str, Any]) -> dict[str, list[Any]]:
 def shown(value: Any) -> str:
     """A setting as a user would write it."""
     if isinstance(value, list | tuple):
-        return " ".join(map(shown, value))
+        return " ".join(map(shown, value)) or "none"
     return "not set" if value is None else str(value)
 
 
 def command(about: dict[str, Any], directory: Path) -> str:
     """The command that makes this run, every field written out; as exact as run.json."""
+    if about["env"].startswith(CUSTOM):
+        return f"s2ac.Agent(env, algo={about['algo']!r}, directory={str(directory)!r}, …)  # and the settings below"
     words = ["s2ac", "train", about["env"], "--algo", about["algo"], "--out", str(directory)]
     for name, value in [*about["run"].items(), *about["algorithm"].items()]:
         flag = name.replace("_", "-")
@@ -249,8 +251,10 @@ def facts(reader: Reader, done: int, total: int) -> dict[str, Any]:
     """Versions of the newest checkpoint, and notes: how to go on, and what could not be read."""
     notes, versions = [], {}
     if state_of(reader, done, total) == "stopped":
-        where = shlex.quote(str(reader.directory))
-        notes.append(f"It stopped at step {done} of {total}; go on with: s2ac train --resume {where}")
+        go_on = f"go on with: s2ac train --resume {shlex.quote(str(reader.directory))}"
+        if reader.about["env"].startswith(CUSTOM):
+            go_on = f"go on in Python, with its environment: s2ac.load({str(reader.directory)!r}, env=…)"
+        notes.append(f"It stopped at step {done} of {total}; {go_on}")
     if newest := newest_manifest(reader.directory):
         body = newest[1]
         number = body.get("format")

@@ -45,9 +45,10 @@ def setting(reader: Reader, name: str) -> float | None:
     return float(value) if is_number and abs(value) < 1e300 else None
 
 
-def number(value: float, how: str = ".3g") -> str:
-    """A number in a sentence, with a minus sign that is one."""
-    return f"{value:{how}}".replace("-", "−")
+def number(value: float, sign: str = "") -> str:
+    """A number in a sentence, with few digits and a minus sign that is one; `sign` is "+" for a change."""
+    how = ",.0f" if 1000 <= abs(value) < 1e9 else ".3g"
+    return f"{value:{sign}{how}}".replace("-", "−")
 
 
 def percent(share: float) -> str:

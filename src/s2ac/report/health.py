@@ -196,7 +196,7 @@ def sampler(reader: Reader) -> Verdict | None:
     more = "num_steps" if share >= 0.5 else "step_size or num_steps"  # a bounded step grows with nothing
     return Verdict(
         "note",
-        f"the sampler hardly moves the particles: it changes the entropy by {number(change, '+.3f')} nats",
+        f"the sampler hardly moves the particles: it changes the entropy by {number(change, '+')} nats",
         f"The policy is its start distribution: raise {more} if it should be more than that.",
     )
 

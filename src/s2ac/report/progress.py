@@ -14,7 +14,7 @@ def learning(reader: Reader) -> list[Verdict]:
     """The change of the return in training, by the interval of each seed's difference between end and start."""
     series = reader.series("train", "return")
     if series is None:
-        return [Verdict("note", "no return yet", no_return(reader))]
+        return [Verdict("note", "no return yet", _no_return(reader))]
     num = series.values.shape[1]
     if num < FEWEST:
         text = f"The last fifth of the records is compared with the first; that takes {FEWEST}."
@@ -33,20 +33,19 @@ def _ends(num: int) -> tuple[slice, slice]:
 
 def _judged(first: float, last: float, change: Estimate) -> Verdict:
     """In words what the change is, and whether it is more than chance."""
-    text = f"First fifth of the records {number(first, '.4g')}, last fifth {number(last, '.4g')}: "
-    text += number(change.value, "+.3g")
+    text = f"First fifth of the records {number(first)}, last fifth {number(last)}: {number(change.value, '+')}"
     if change.num < 2:
         return Verdict("note", "one seed cannot tell learning from luck", f"{text}. Train several (seeds).")
-    text += f" [{number(change.low, '+.3g')}, {number(change.high, '+.3g')}] over {change.num} seeds."
+    text += f" [{number(change.low, '+')}, {number(change.high, '+')}] over {change.num} seeds."
     if change.low > 0:
-        return Verdict("good", f"the return rose by {change.value:.3g}", text)
+        return Verdict("good", f"the return rose by {number(change.value)}", text)
     if change.high < 0:
-        return Verdict("bad", f"the return fell by {-change.value:.3g}", text)
+        return Verdict("bad", f"the return fell by {number(-change.value)}", text)
     text += " Nothing was learned that can be measured, unless it was before the first records."
     return Verdict("warn", "return still at the level of its start", text)
 
 
-def no_return(reader: Reader) -> str:
+def _no_return(reader: Reader) -> str:
     """Why there is no return, and when there will be one."""
     if reader.names("train"):
         return "No episode ended in any record's stretch: log_every is shorter than an episode of all environments."

@@ -58,6 +58,7 @@ function valueRange(lines, references) {
     low = Math.max(Math.min(low, bandLow), low - .5 * span);
     high = Math.min(Math.max(high, bandHigh), high + .5 * span);
   }
+  if (low === 0 && high === 0) return [-.05, 1]; // what is never below zero, as likely as not
   const least = .002 * Math.max(Math.abs(low), Math.abs(high)); // rounding noise is no curve
   const margin = high - low > least ? (high - low) * .05 : Math.abs(high) * .1 || 1;
   return [low - margin, high + margin];
@@ -72,7 +73,10 @@ function plotted(options, width, card, tip) {
   const svg = picture(width, height, describe(title, lines, scale));
   const clip = `clip${Math.random().toString(36).slice(2)}`;
   const clipPath = shape("clipPath", { id: clip });
-  clipPath.append(shape("rect", { x: left, y: top, width: width - left - right, height: height - top - bottom }));
+  const room = 5; // for points at the ends
+  clipPath.append(shape("rect", {
+    x: left - room, y: top - room, width: width - left - right + 2 * room, height: height - top - bottom + room,
+  }));
   svg.append(clipPath, ...axes(frame, scale, percent));
   const plot = shape("g", { "clip-path": `url(#${clip})` });
   plot.append(...referenceLines(references, frame));

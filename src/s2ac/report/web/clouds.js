@@ -76,7 +76,7 @@ function stateFacts(state) {
   const more = state.observation.length > 24 ? `, … ${state.observation.length} values` : "";
   const facts = [["where", `episode ${state.episode + 1}, step ${state.time}`], ["observation", `(${values}${more})`],
     [state.particles ? "entropy of a particle" : "entropy here",
-      finite(state.entropy) ? `${short(state.entropy, 3)} nats` : "density not known"]];
+      finite(state.entropy) ? `${short(state.entropy, 3)} nats` : "not known"]];
   for (const [name, q] of [["Q of executed actions", state.executed_q], ["Q of particles", state.q]]) {
     const [low, high] = extent(q || []);
     if (finite(low)) facts.push([name, `${short(low)} to ${short(high)}, mean ${short(mean(q))}`]);

@@ -43,13 +43,14 @@ function metricChart(run, name, extra = {}) {
 /** The returns of a group of runs on one environment, and their comparison. */
 function learning(group) {
   const runs = group.runs.map((index) => data.runs[index]);
-  const title = data.groups.length > 1 ? `Learning on ${group.env}` : "Learning";
+  const title = data.groups.length > 1 ? `Learning curves on ${group.env}` : "Learning curves";
+  const alone = runs[0].num_seeds === 1
+    ? "One seed, so there is no interval" : "Every seed, their mean and its 95 % t-interval";
   const lead = runs.length > 1
     ? "Thick lines are means over seeds with their 95 % t-interval, thin lines the single seeds."
-    : "Every seed, their mean and its 95 % t-interval. Move over a chart to read values.";
+    : `${alone}. Move over a chart to read values.`;
   const grid = el("div", { class: "grid" }, ...returnCharts(runs));
-  const none = `No returns yet. ${runs[0].no_return}`;
-  if (!grid.childElementCount) grid.append(el("p", { class: "card quiet wide" }, none));
+  if (!grid.childElementCount) grid.append(el("p", { class: "card quiet wide" }, "No returns yet."));
   return [el("h2", {}, title), el("p", { class: "lead" }, lead), grid, ...(runs.length > 1 ? [comparison(group)] : [])];
 }
 
@@ -116,7 +117,7 @@ function inside(run) {
 
 function entropyChart(run) {
   const split = SPLIT.map(([name, label], index) => [curveOf(run, name), label, index]).filter(([curve]) => curve);
-  if (!split.length) return null;
+  if (split.length < 2) return metricChart(run, "entropy", { wide: "two" });
   const tone = (index) => index ? color(index - 1) : "var(--ink)";
   const lines = split.flatMap(([curve, label, index]) => runLines(curve, label, tone(index)));
   return chart({

@@ -41,7 +41,7 @@ const interval = (one) => finite(one.low) ? `[${short(one.low)}, ${short(one.hig
 function short(value, digits = 4) {
   if (!finite(value)) return NO_VALUE;
   const size = Math.abs(value);
-  if (size >= 1e7 || (size > 0 && size < 1e-3)) return value.toExponential(2).replace("e+", "e").replace("-", "−");
+  if (size >= 1e7 || (size > 0 && size < 1e-3)) return value.toExponential(2).replace("e+", "e").replaceAll("-", "−");
   const text = size >= 1000 ? counted(value) : String(Number(value.toPrecision(digits)));
   return text.replace("-", "−");
 }
@@ -53,7 +53,7 @@ function tickText(value, step) {
   const scaled = (unit, name) => String(Number((value / unit).toPrecision(6))).replace("-", "−") + name;
   if (size >= 1e6) return scaled(1e6, "M");
   if (size >= 1e4) return scaled(1e3, "k");
-  if (size < 1e-3) return value.toExponential(0).replace("-", "−");
+  if (size < 1e-3) return value.toExponential(0).replaceAll("-", "−");
   const isWhole = (number) => Math.abs(number - Math.round(number)) <= 1e-6 * number;
   let digits = 0;
   while (digits < 6 && !isWhole(step * 10 ** digits)) digits++;

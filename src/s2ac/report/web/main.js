@@ -46,9 +46,10 @@ function sections(run) {
       ? "How random the policy is and why, and whether its sampler and its critic work as they should. "
         + "Colors are those of the seeds above; black or white is their mean."
       : "Nothing has been recorded yet.", inside(run)),
-    ...headed("Action clouds",
-      "What the policy executes at single states, beside the particles that it chooses from, and what the critic "
-      + "thinks of them.", clouds(run)),
+    ...headed("Action clouds", run.clouds?.set > 1
+      ? "What the policy executes at single states, beside the particles that it chooses from, and what the critic "
+        + "thinks of them."
+      : "What the policy executes at single states, and what the critic thinks of it.", clouds(run)),
     ...headed("Settings", "Everything that it takes to make this run again.", settings(run)),
     el("footer", {}, "One file, no external address: it can be sent and opened anywhere. "
       + "Intervals are 95 % Student t-intervals over seeds."),

@@ -35,4 +35,4 @@ const INSIDE = [
   "alpha", "step_size", "jacobian_norm", "guarded", "effective_sample_size", "particle_std", "std", "bandwidth",
   "folded",
 ];
-const CRITIC = ["critic_loss", "guide_loss", "td_error", "q_mean"];
+const CRITIC = ["critic_loss", "guide_loss", "td_error", "q_mean", "value_loss", "policy_loss"];

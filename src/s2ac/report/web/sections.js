@@ -46,9 +46,9 @@ function settings(run) {
     }
   } } }, "Copy");
   const made = [["directory", run.path], ["report made by", `s2ac ${data.version}`]];
-  return el("div", { class: "grid" },
+  return el("div", { class: "grid from-top" },
     el("section", { class: "card wide" },
-      el("div", { class: "row" }, el("h3", {}, "The command that makes this run"), copy, copied), text),
+      el("div", { class: "row" }, el("h3", {}, "How to make this run again"), copy, copied), text),
     table("Algorithm", run.config.algorithm),
     el("div", { class: "stacked" }, table("Run", run.config.run),
       table("Versions and machine", [...Object.entries(run.versions), ...made])));

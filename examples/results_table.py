@@ -9,13 +9,14 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from s2ac.algorithms.s2ac import S2acConfig
+from s2ac.algorithms.s2ac_config import S2acConfig
 from s2ac.studies.mujoco import claims as mujoco_claims
 from s2ac.studies.mujoco.jobs import SCALES, TASKS
 from s2ac.studies.mujoco.records import find, num_seeds_of, read_all
 from s2ac.studies.multigoal import claims as multigoal_claims
-from s2ac.studies.multigoal import experiments as multigoal
-from s2ac.studies.multigoal.experiments import ALPHAS
+from s2ac.studies.multigoal import systems as multigoal
+from s2ac.studies.multigoal.experiments import settings_of
+from s2ac.studies.multigoal.systems import ALPHAS
 from s2ac.studies.statistics import Estimate, ranking
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -83,7 +84,7 @@ def steps_of(system: str, rule: str) -> str:
     algo, overrides = {**multigoal.SYSTEMS, **multigoal.EXTRAS}[system]
     if rule == "amortized":
         return "; one network call"
-    config = multigoal.settings_of(algo, overrides, multigoal.REWARDS["released"], multigoal.SCALES["paper"])
+    config = settings_of(algo, overrides, multigoal.REWARDS["released"], multigoal.SCALES["paper"])
     return f"; {stein_steps(config.num_steps)}" if isinstance(config, S2acConfig) else ""
 
 

@@ -13,10 +13,9 @@ from s2ac.algorithms import ALGORITHMS
 from s2ac.cli.main import main
 from s2ac.errors import InvalidArgument, S2acError
 from s2ac.ranges import ranges_of
-from s2ac.runs.about import same_run
+from s2ac.runs.about import configs_of, same_run
 from s2ac.settings import RunConfig, names_of, resolve
 from s2ac.settings.entries import EVERY, PRESETS, entry_of
-from s2ac.training.trainer import configs_of
 
 BAD = {
     "hidden": [(0,), (16, -1), (2.5,), 16],
@@ -82,8 +81,11 @@ def test_a_traced_number_passes_so_that_it_can_be_an_axis():
         (["--algo", "sac", "--discount", "1.5"], "discount = 1.5: must be a number at least 0 and at most 1"),
         (["--algo", "ddpg", "--activation", "tanhh"], "must be one of elu, relu, silu, tanh (did you mean 'tanh'?)"),
         (["--algo", "s2ac", "--num-particles", "0"], "num_particles = 0: must be an integer of at least 1"),
-        (["--algo", "sac", "--workers", "2"], "workers = 2: has no effect on multigoal, which is written in JAX"),
-        (["--algo", "sac", "--overlap"], "overlap = True: has no effect on multigoal"),
+        (
+            ["--algo", "sac", "--workers", "2"],
+            "workers = 2: must be left out, it has no effect on multigoal, which is written in JAX",
+        ),
+        (["--algo", "sac", "--overlap"], "overlap = True: must be left out, it has no effect on multigoal"),
         (["--algo", "sac", "--steps", "inf"], "steps = inf: must be a number at least 1"),
         (["--algo", "sac", "--max-value", "0"], "max_value = 0.0: must be a finite number above 0"),
         (["--algo", "ppo", "--num-minibatches", "7"], "num_minibatches = 7: must divide a rollout"),
@@ -196,8 +198,8 @@ def test_settings_of_version_2_are_taken_over_or_refused_by_name(old, new, tmp_p
         return
     config, _ = configs_of(about, tmp_path)
     assert {name: getattr(config, name) for name in new} == pytest.approx(new)
-    with pytest.raises(S2acError, match=r"version 4 of run\.json: this s2ac reads up to 3"):
-        configs_of({**about, "version": 4}, tmp_path)
+    with pytest.raises(S2acError, match=r"version 5 of run\.json: this s2ac reads up to 4"):
+        configs_of({**about, "version": 5}, tmp_path)
 
 
 def test_the_order_of_flags_does_not_matter(tmp_path, monkeypatch):

@@ -16,8 +16,8 @@ from gymnasium import spaces
 import s2ac
 from s2ac.agent import Agent
 from s2ac.algorithms import ALGORITHMS
-from s2ac.cli.export import export as module
 from s2ac.cli.main import main
+from s2ac.deploy import export as module
 from s2ac.deploy.export import check_outputs, export, load_onnx, policy_of
 from s2ac.deploy.noise import Unexportable, noise_of, with_noise
 from s2ac.deploy.weights import load_weights

@@ -25,7 +25,11 @@ def test_clouds_come_from_the_checkpoint_and_change_nothing(env, algo, tmp_path)
     weighted = {"num_particles": 4, "num_steps": 1, "weighted": True, "alpha": 1e-3}
     config = replace(ALGORITHMS[algo].config, hidden=(8,), **(weighted if algo == "s2ac" else {}))
     run = start(
-        tmp_path / "run", env, algo, config, RunConfig(seeds=2, first_seed=3, num_envs=1, horizon=8, capacity=50)
+        tmp_path / "run",
+        env,
+        algo,
+        config,
+        RunConfig(seeds=2, first_seed=3, num_envs=1, horizon=8, **({} if algo == "ppo" else {"capacity": 50})),
     )
     run.save()
     with (tmp_path / "run" / "metrics.jsonl").open("a") as file:  # written after the checkpoint, as by a live run

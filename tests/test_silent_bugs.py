@@ -19,30 +19,25 @@ from s2ac.algorithms.critics import critic_loss, min_value, td_target
 from s2ac.algorithms.ddpg import DdpgConfig, make_ddpg
 from s2ac.algorithms.ppo import PpoConfig, make_ppo, policy_of
 from s2ac.algorithms.protocol import Algorithm
-from s2ac.algorithms.s2ac import S2acConfig, make_s2ac
-from s2ac.algorithms.sac import SacConfig, box_of, make_gaussian_policy, make_sac
+from s2ac.algorithms.s2ac import make_s2ac
+from s2ac.algorithms.s2ac_config import S2acConfig
+from s2ac.algorithms.sac import SacConfig, make_sac
 from s2ac.algorithms.sac_nf import SacNfConfig, make_sac_nf
 from s2ac.algorithms.sql import SqlConfig, make_sql
+from s2ac.algorithms.start import box_of, make_start_policy
 from s2ac.envs.gymnasium.adapter import HostEnvs
 from s2ac.envs.jax_env import JaxEnv, TimeStep
-from s2ac.nets.mlp import critic_activations, init_critic, mlp, soft_update
+from s2ac.nets.critic import critic_activations, init_critic, soft_update
+from s2ac.nets.mlp import mlp
 from s2ac.samplers.protocol import random_signs
 from s2ac.studies.mujoco import figures as mujoco_figures
 from s2ac.studies.mujoco.claims import cells
 from s2ac.studies.mujoco.figures import smoothed
 from s2ac.studies.mujoco.records import scores_of
-from s2ac.training.device import (
-    EVALUATE,
-    INIT,
-    LoopConfig,
-    env_steps,
-    evaluate,
-    init_loop,
-    stream,
-    train_chunk,
-    warm_up,
-)
+from s2ac.training.device import env_steps, init_loop, train_chunk, warm_up
+from s2ac.training.evaluate import evaluate
 from s2ac.training.host import HostLoop
+from s2ac.training.loop import EVALUATE, INIT, LoopConfig, stream
 from s2ac.types import EnvSpec, Transition
 
 RELU = critic_activations("relu", None)
@@ -245,7 +240,7 @@ def test_neither_the_first_parameters_nor_an_update_nor_an_action_draw_a_number_
     def once(key):
         key_init, key_update, key_act = jax.random.split(key, 3)
         state, _ = algorithm.update(key_update, algorithm.init(key_init), batch_of(8))
-        return algorithm.act(key_act, state, jnp.zeros(SPEC.observation_size), algorithm.rules[0])
+        return algorithm.act(key_act, state, jnp.zeros(SPEC.observation_size), algorithm.explore)
 
     monkeypatch.setattr(jax.random, "split", recorded(used, "split", jax.random.split))  # nor is a key split twice
     once(jax.random.key(0)).block_until_ready()
@@ -323,7 +318,7 @@ def test_the_critic_follows_its_own_loss_alone_and_the_target_follows_the_critic
 def test_an_update_of_sac_by_hand():
     """The target network judges, by its minimum less α log π of a fresh action; and it follows."""
     config = SacConfig(hidden=(8,), discount=0.5, target_rate=0.25, alpha=0.3)
-    algorithm, actor = make_sac(SPEC, config), make_gaussian_policy(SPEC, config)
+    algorithm, actor = make_sac(SPEC, config), make_start_policy(SPEC, config)
     state, batch, key = with_old_targets(jax.jit(algorithm.init)(jax.random.key(0))), batch_of(8), jax.random.key(1)
 
     @jax.jit

@@ -11,11 +11,13 @@ import pytest
 import scipy.stats
 
 from s2ac.algorithms.critics import energy_of, min_value
-from s2ac.algorithms.maxent import effective_size, shares, soft_value
-from s2ac.algorithms.s2ac import S2acConfig, make_s2ac, make_sampler, make_stein_policy
+from s2ac.algorithms.s2ac import make_s2ac, make_sampler, make_stein_policy
+from s2ac.algorithms.s2ac_config import S2acConfig
+from s2ac.algorithms.weights import effective_size, shares, soft_value
 from s2ac.distributions import Gaussian
 from s2ac.errors import InvalidArgument
-from s2ac.nets.mlp import critic_activations, init_critic
+from s2ac.nets.critic import critic_activations, init_critic
+from s2ac.ranges import settled
 from s2ac.samplers import run
 from s2ac.settings import PRESETS, resolve
 from s2ac.types import EnvSpec, Transition
@@ -122,7 +124,7 @@ def test_every_mode_is_visited_by_explore_and_taken_by_its_weight_otherwise():
 def test_explore_is_the_rule_of_training_and_hotter():
     config = replace(CONFIG, num_particles=64, weighted=True, explore_alpha=5.0, alpha=0.01, min_std=1.0, max_std=1.001)
     algorithm = make_s2ac(SPEC, config)
-    assert algorithm.rules[0] == "explore"
+    assert algorithm.explore == "explore"
     assert "explore" not in make_s2ac(SPEC, replace(config, explore_alpha=0.0)).rules
     state = jax.jit(algorithm.init)(jax.random.key(3))
 
@@ -259,13 +261,13 @@ def test_the_importance_identity_holds_with_the_default_settings(name):
     ({"max_jacobian_norm": 1.0}, "max_jacobian_norm = 1.0: must be below 1 with references"),
     ({"form": "all", "num_references": 0, "weighted": True}, "weighted = True: needs an exact density"),
     ({"form": "tracer-own-score", "weighted": True}, "weighted = True: needs an exact density"),
-    ({"explore_alpha": 1.0}, "explore_alpha = 1.0: must be 0 where weighted is off"),
+    ({"explore_alpha": 1.0}, "explore_alpha = 1.0: must be left out, it has no effect where weighted is off"),
     ({"start_std": 0.5, "start_alpha": 0.0}, "start_alpha = 0.0: must be None where the start is fixed"),
-    ({"guide": (8,), "num_steps": 0}, "must be empty where there are no steps"),
+    ({"guide": (8,), "num_steps": 0}, "no effect where there are no steps"),
 ])  # fmt: skip
 def test_what_cannot_work_is_refused_by_name(fields, message):
     with pytest.raises(InvalidArgument, match=re.escape(message)):
-        replace(CONFIG, **fields)
+        settled(replace(CONFIG, **fields), fields)
 
 
 def test_every_default_and_entry_takes_a_stein_step():

@@ -5,12 +5,14 @@ A number that is traced (a `vmap` axis) passes unseen: it does not exist yet.
 
 import math
 from collections.abc import Callable, Collection
+from dataclasses import replace
 from functools import cache
-from typing import Annotated, Any, NamedTuple, get_type_hints
+from typing import Annotated, Any, NamedTuple, TypeVar, get_type_hints
 
-from s2ac.errors import InvalidArgument, check_between, check_count, check_name, check_positive
+from s2ac.errors import InvalidArgument, check_between, check_count, check_name, check_positive, is_known
 
 Check = Callable[[str, Any], None]
+Config = TypeVar("Config", bound=Any)
 
 
 class Range(NamedTuple):
@@ -91,3 +93,24 @@ def validate(config: Any) -> None:
     """Refuse the first field that is out of its range."""
     for name, range_ in ranges_of(config.__class__).items():
         range_.check(name, getattr(config, name))
+
+
+def default_of(kind: Any, name: str) -> Any:
+    """The default of a config's field."""
+    return kind.__dataclass_fields__[name].default
+
+
+def settled(config: Config, said: Collection[str]) -> Config:
+    """The config with every setting effective: one that does nothing beside the others (`without_effect`) is refused by name if the user
+    said it, and otherwise, from an entry or a preset, goes back to its default."""
+    idle = {
+        name: why
+        for name, why in config.without_effect().items()
+        if is_known(value := getattr(config, name)) and value != default_of(config.__class__, name)
+    }
+    for name, why in idle.items():
+        if name in said:
+            raise InvalidArgument(f"{name} = {getattr(config, name)!r}: must be left out, it has no effect {why}")
+    if not idle:
+        return config
+    return settled(replace(config, **{name: default_of(config.__class__, name) for name in idle}), said)

@@ -15,12 +15,12 @@ import jax.numpy as jnp
 import numpy as np
 
 from s2ac.algorithms import ALGORITHMS, Algorithm
-from s2ac.envs.gymnasium.adapter import CUSTOM, HostEnvs, maker, module_and_id, spec_of
+from s2ac.envs.gymnasium.adapter import CUSTOM, HostEnvs, module_and_id
+from s2ac.envs.registry import ENVIRONMENTS, maker_of, probe
 from s2ac.errors import InvalidArgument, S2acError
+from s2ac.runs.about import configs_of
 from s2ac.runs.checkpoint import DamagedCheckpoint, arrays_to_tree, load_latest, names
-from s2ac.training.host import EVALUATION
-from s2ac.training.run import ENVS
-from s2ac.training.trainer import configs_of
+from s2ac.training.evaluate import EVALUATION
 from s2ac.types import Array, EnvSpec, Key
 
 NUM_STATES = 8
@@ -46,7 +46,7 @@ def collect_clouds(directory: Path, about: dict[str, Any]) -> dict[str, Any]:
     check_known(about["env"])
     config, run_config = configs_of(about, directory)
     check_size(config)
-    spec = spec_of_env(about["env"])
+    spec = probe(about["env"])[0]
     algorithm, seed = ALGORITHMS[about["algo"]].make(spec, config), run_config.first_seed
     step, state = load_state(directory, algorithm, run_config.seeds)
     with make_stepper(about["env"], seed) as stepper:
@@ -76,7 +76,7 @@ def collect_clouds(directory: Path, about: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-OURS = module_and_id("s2ac/Multigoal-v0")[0]
+OURS = module_and_id("s2ac/")[0]
 """The module of this package that registers environments."""
 
 
@@ -84,9 +84,9 @@ def check_known(name: str) -> None:
     """Refuse an environment that only the user's own code can make: reading a run imports nothing of theirs."""
     module = module_and_id(name)[0]
     own = name.startswith(CUSTOM) or (module not in ("", OURS) and module not in sys.modules)
-    if not own and name not in ENVS:
+    if not own and name not in ENVIRONMENTS:
         try:
-            maker(name, tuple(ENVS))
+            maker_of(name)
         except InvalidArgument:
             own = True
     if own:
@@ -98,17 +98,6 @@ def check_size(config: Any) -> None:
     for name in ("num_particles", "num_references", "num_steps", "num_value_samples"):
         if getattr(config, name, 0) > MOST:
             raise S2acError(f"{name} = {getattr(config, name)}: the report plays policies with at most {MOST}")
-
-
-def spec_of_env(name: str) -> EnvSpec:
-    """The environment's spec."""
-    if name in ENVS:
-        return ENVS[name]().spec
-    env = maker(name, tuple(ENVS))()
-    try:
-        return spec_of(env, name)
-    finally:
-        env.close()
 
 
 def load_state(directory: Path, algorithm: Algorithm, seeds: int) -> tuple[int, Any]:
@@ -155,8 +144,8 @@ def play(act: Act, stepper: tuple[np.ndarray, Step, int]) -> list[Visit]:
 @contextmanager
 def make_stepper(name: str, seed: int) -> Iterator[tuple[np.ndarray, Step, int]]:
     """First observations of a few evaluation episodes, the function that goes on from there, and the most steps."""
-    if name in ENVS:
-        env = ENVS[name]()
+    if name in ENVIRONMENTS:
+        env = ENVIRONMENTS[name].make()
 
         def keys(time: Any) -> Key:
             return jax.random.split(jax.random.fold_in(jax.random.key(seed), time), EPISODES)
@@ -171,7 +160,7 @@ def make_stepper(name: str, seed: int) -> Iterator[tuple[np.ndarray, Step, int]]
 
         yield np.asarray(first), advance, env.max_steps
         return
-    envs = HostEnvs(maker(name, tuple(ENVS)), name, [seed], 1, EVALUATION)
+    envs = HostEnvs(maker_of(name), name, [seed], 1, EVALUATION)
 
     def advance_host(time: int, action: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         new = envs.step(action[None])

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from s2ac.algorithms import ALGORITHMS
 from s2ac.errors import check_name
+from s2ac.ranges import settled
 from s2ac.settings.entries import PRESETS, entry_of
 from s2ac.settings.run import RunConfig
 
@@ -36,4 +37,4 @@ def resolve(env: str, algo: str, preset: str = "default", given: Mapping[str, An
         check_name("field", name, of_run | of_algorithm)
     merged = {**default.run, **entry_of(preset, env).get(algo, {}), **given}
     algorithm = dataclasses.replace(default.config, **{k: v for k, v in merged.items() if k in of_algorithm})
-    return Settings(env, algo, algorithm, RunConfig(**{k: v for k, v in merged.items() if k in of_run}))
+    return Settings(env, algo, settled(algorithm, given), RunConfig(**{k: v for k, v in merged.items() if k in of_run}))

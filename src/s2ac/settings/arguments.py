@@ -24,6 +24,7 @@ class Line(NamedTuple):
     env: str | None
     words: dict[str, str | None]  # the command's own flags
     rest: list[str]  # every flag with what it takes
+    said: frozenset[str]  # the fields that flags set
 
 
 class Takes(NamedTuple):
@@ -52,15 +53,21 @@ def split(arguments: Sequence[str], configs: Sequence[type]) -> Line:
     known |= {**dict.fromkeys(WORDS, ONE), "fresh": NOTHING}
     env: str | None = None
     rest: list[str] = []
+    said: set[str] = set()
     index = 0
     while index < len(arguments):
         argument = arguments[index]
         index += 1
         if argument in HELP or argument.startswith("--"):
             rest.append(argument)
-            if argument in HELP or "=" in argument:
+            if argument in HELP:
                 continue
-            takes = known[_field(argument, known)]
+            if "=" in argument:
+                said.add(_field(argument.partition("=")[0], known))
+                continue
+            field = _field(argument, known)
+            said.add(field)
+            takes = known[field]
             end = index + takes.least
             while takes.more and end < len(arguments) and takes.more(arguments[end]):
                 end += 1
@@ -70,7 +77,7 @@ def split(arguments: Sequence[str], configs: Sequence[type]) -> Line:
             raise InvalidArgument(f"{argument!r}: one environment at a time, and there is {env!r} already")
         else:
             env = argument
-    return Line(env, {flag: word_of(arguments, flag) for flag in WORDS}, rest)
+    return Line(env, {flag: word_of(arguments, flag) for flag in WORDS}, rest, frozenset(said))
 
 
 def _field(flag: str, known: dict[str, Takes]) -> str:

@@ -11,6 +11,8 @@ os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0")  # comp
 import jax
 import pytest
 
+import chromium
+
 jax.config.update("jax_numpy_rank_promotion", "raise")
 # A resumed run compiles what the first one did: most of the suite's time is compilation.
 jax.config.update("jax_compilation_cache_dir", str(Path(__file__).parents[1] / ".pytest_cache" / "jax"))
@@ -22,3 +24,13 @@ def x64():
     """Double precision inside the test."""
     with jax.enable_x64(True):
         yield
+
+
+@pytest.fixture(scope="session")
+def browser(tmp_path_factory):
+    """A browser for every test that asks for one."""
+    if chromium.PATH is None:
+        pytest.skip("no Chromium here: apt-get install chromium")
+    browser = chromium.Chromium(tmp_path_factory.mktemp("profile"))
+    yield browser
+    browser.close()

@@ -10,7 +10,7 @@ import numpy as np
 
 from s2ac.errors import S2acError
 from s2ac.report.records import Reader
-from s2ac.runs.about import VERSION, check_same, read_about
+from s2ac.runs.about import VERSION, check_same, configs_of, read_about
 from s2ac.runs.begun import is_begun, make_empty, mark_saved
 from s2ac.runs.checkpoint import load_latest, save_checkpoint
 from s2ac.runs.files import replace
@@ -18,7 +18,6 @@ from s2ac.runs.lock import holder, lock
 from s2ac.runs.manifest import digest, facts_of
 from s2ac.runs.records import Records, read_records
 from s2ac.settings import resolve
-from s2ac.training.trainer import configs_of
 
 SETTINGS = resolve("multigoal", "sac", given={"hidden": (4,), "seeds": 1, "capacity": 100, "checkpoint_every": 4})
 ABOUT = {"version": VERSION, "env": "multigoal", "algo": "sac", "algorithm": dataclasses.asdict(SETTINGS.algorithm),

@@ -9,7 +9,7 @@ PACKAGE = Path(__file__).parents[1] / "src" / "s2ac"
 FILES = sorted(PACKAGE.rglob("*.py"))
 
 ORDER = (
-    ("types", "errors", "text", "ranges"),
+    ("types", "errors", "text", "output", "ranges"),
     ("distributions", "nets"),
     ("flows", "replay"),
     ("samplers",),

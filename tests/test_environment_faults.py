@@ -10,8 +10,8 @@ from s2ac.cli.main import main
 from s2ac.envs.gymnasium.adapter import HostEnvs, spec_of
 from s2ac.envs.gymnasium.simulators import BadEnvironment
 from s2ac.errors import InvalidArgument, S2acError
-from s2ac.training.device import LoopConfig
 from s2ac.training.host import HostLoop
+from s2ac.training.loop import LoopConfig
 
 
 class Faulty(gymnasium.Env):

@@ -17,13 +17,13 @@ from s2ac.agent import Agent
 from s2ac.cli.main import main
 from s2ac.errors import S2acError
 from s2ac.report.records import Reader
+from s2ac.runs.about import configs_of
 from s2ac.runs.begun import make_empty
 from s2ac.runs.files import read_regular
 from s2ac.runs.lock import holder, lock
 from s2ac.runs.manifest import digest
 from s2ac.runs.records import Records
 from s2ac.settings import resolve
-from s2ac.training.trainer import configs_of
 
 LAST = "checkpoints/step_000000000004"
 FILES = ["run.json", "metrics.jsonl", "lock", "checkpointed", f"{LAST}/manifest.json", f"{LAST}/state.safetensors",

@@ -151,8 +151,6 @@ def test_a_damaged_replay_stops_training_but_not_prediction(run, capsys):
     assert main(["train", "--resume", str(run)]) == 4
     assert "rows_" in one_line(capsys)
     assert main(["export", str(run), "--format", "weights", "--select", "mean", "--out", str(run / "mean.st")]) == 0
-    with pytest.raises(InvalidArgument, match="was opened without its replay"):
-        train(open_run(run, replay=False)[0])
 
 
 def test_a_run_that_another_process_has_trained_meanwhile_is_not_trained_from_its_old_state(run):

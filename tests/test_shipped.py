@@ -43,6 +43,13 @@ def test_the_wheel_holds_agents_and_records_as_in_the_repository(installed):
                 assert (inside / path.relative_to(ROOT / "results")).read_bytes() == path.read_bytes()
 
 
+def test_the_wheel_holds_the_report_page(installed):
+    page = Path("s2ac", "report", "web")
+    names = {path.name for path in (ROOT / "src" / page).iterdir()}
+    assert {"page.html", "page.css", "main.js"} < names
+    assert {path.name for path in (installed / page).iterdir()} == names
+
+
 def test_an_installed_wheel_loads_a_shipped_agent_by_name(installed, tmp_path):
     code = """
 import numpy as np, s2ac

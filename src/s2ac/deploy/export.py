@@ -25,8 +25,8 @@ from s2ac.deploy.noise import Unexportable, with_noise
 from s2ac.deploy.source import Trained
 from s2ac.deploy.weights import Runner, load_weights, write_weights
 from s2ac.errors import DiskError, InvalidArgument, check_count, check_name
-from s2ac.resolve import checked_path
 from s2ac.runs.files import make_directory, put
+from s2ac.runs.places import checked_path
 from s2ac.types import Array
 
 FORMATS = {"onnx": ".onnx", "stablehlo": ".stablehlo", "weights": ".safetensors"}

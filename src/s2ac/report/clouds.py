@@ -4,154 +4,106 @@ Reads only: `open_run` would cut metrics.jsonl back to the checkpoint and set re
 so damage a run that is going on. The replay is not loaded.
 """
 
-import hashlib
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from safetensors import SafetensorError
-from safetensors.numpy import load
 
-from s2ac.algorithms import ALGORITHMS, ActionSample, Algorithm
-from s2ac.envs.gymnasium.adapter import CUSTOM, HostEnvs, module_and_id
-from s2ac.envs.registry import ENVIRONMENTS, maker_of, probe
-from s2ac.errors import S2acError
+from s2ac.algorithms import Algorithm
+from s2ac.envs.gymnasium.adapter import CUSTOM, module_and_id
+from s2ac.envs.registry import ENVIRONMENTS, maker_of
+from s2ac.errors import InvalidArgument, S2acError
 from s2ac.runs.about import configs_of
-from s2ac.runs.manifest import DamagedCheckpoint, read_manifest
-from s2ac.runs.trees import arrays_to_tree
-from s2ac.training.evaluate import EVALUATION
+from s2ac.runs.policy import load_policy
+from s2ac.training.evaluate import make_player
 from s2ac.types import Array, EnvSpec, Key
+
+QUICK = {"xla_backend_optimization_level": 0}
+"""What is called a few hundred times at most: quick compilation matters more than quick code."""
 
 NUM_STATES = 8
 EPISODES = 6
-NUM_PARTICLES = 64
+NUM_ACTIONS = 64
+"""Actions that are drawn at a state, and particles that they are chosen among."""
+
 GRID = {1: 121, 2: 37}
 """Points per action axis of the Q-landscape, by the action's dimension; more dimensions get pairwise plots."""
 
 MAX_STEPS = 400
 """Steps after which an evaluation episode of a Gymnasium environment has given states enough."""
 
-
-def collect_clouds(directory: Path, about: dict[str, Any]) -> dict[str, Any]:
-    """States from evaluation episodes of the first seed, with particles, their density and value, and a grid of Q."""
-    module = module_and_id(about["env"])[0]
-    unknown = module and not module.startswith("s2ac.") and module not in sys.modules  # reading a run runs nothing
-    if about["env"].startswith(CUSTOM) or unknown:
-        raise S2acError("the environment is one of your own, and the report cannot play it")
-    config, run_config = configs_of(about, directory)
-    spec = probe(about["env"])[0]
-    algorithm, seed = ALGORITHMS[about["algo"]].make(spec, config), run_config.first_seed
-    step, state = load_state(directory, algorithm, run_config.seeds)
-    with make_stepper(about["env"], seed) as stepper:
-        visits = play(make_look(state, algorithm, spec, seed), stepper)
-    visited = [(e, t) for e in range(len(visits[0].alive)) for t, visit in enumerate(visits) if visit.alive[e]]
-    states = []
-    for episode, time in [visited[index] for index in spread(len(visited), NUM_STATES)]:
-        visit = visits[time]
-        drawn = {name: rounded(field[episode]) for name, field in visit.drawn.items()}
-        states.append({"episode": episode, "time": time, "observation": rounded(visit.observation[episode]), **drawn})
-    paths: list[list[Any]] = [[] for _ in visits[0].alive]
-    for episode, time in visited:
-        paths[episode].append(rounded(visits[time].observation[episode]))
-    return {
-        "seed": seed,
-        "step": step,
-        "rule": EXECUTED,
-        "low": list(spec.action_low),
-        "high": list(spec.action_high),
-        "set": int(getattr(config, "num_particles", 1)) if about["algo"].startswith("s2ac") else 1,
-        "states": states,
-        "paths": paths if spec.observation_size == 2 else None,
-    }
-
-
-def load_state(directory: Path, algorithm: Algorithm, seeds: int) -> tuple[int, Any]:
-    """Step and the first seed's learned state, of the newest checkpoint that verifies."""
-    init = lambda seed: algorithm.init(jax.random.key(seed))  # noqa: E731
-    like = {"algorithm": jax.eval_shape(jax.vmap(init), np.arange(seeds))}
-    reasons = []
-    for path in sorted((directory / "checkpoints").glob("step_????????????"), reverse=True):
-        try:
-            manifest = read_manifest(path)
-            data = (path / "state.safetensors").read_bytes()
-            if hashlib.sha256(data).hexdigest() != manifest["files"]["state.safetensors"]["sha256"]:
-                raise DamagedCheckpoint(f"{path.name}/state.safetensors does not have the SHA-256 that it should")
-            arrays = {name: array for name, array in load(data).items() if name.startswith("['algorithm']")}
-            tree = arrays_to_tree(like, arrays)["algorithm"]
-            return int(manifest["step"]), jax.tree.map(lambda leaf: jnp.asarray(leaf[0]), tree)
-        except (S2acError, OSError, KeyError, SafetensorError) as error:
-            reasons.append(str(error))
-    raise DamagedCheckpoint("; ".join(reasons) or "the run has no checkpoint yet")
-
-
 EXECUTED = "sample"
 """The selection rule of the episodes: the policy itself, of every algorithm."""
 
-
-class Visit(NamedTuple):
-    """One step of the episodes: where they are, which still go on, and what the policy would do there."""
-
-    observation: np.ndarray  # [E, O]
-    alive: np.ndarray  # [E]
-    drawn: dict[str, np.ndarray]  # each [E, …], see `make_look`
+MOST = 4096
+"""Particles, references or steps beyond which a policy is not played: run.json may say anything."""
 
 
-Look = Callable[[int, np.ndarray], dict[str, np.ndarray]]
-"""Time and observations `[E, O]` to what the policy would do there."""
+def collect_clouds(directory: Path, about: dict[str, Any]) -> dict[str, Any]:
+    """States from evaluation episodes of the first seed, with what is executed there, the particles and a grid of Q."""
+    name = about["env"]
+    check_known(name)
+    check_size(configs_of(about, directory)[0])
+    policy = load_policy(directory)
+    algorithm, spec, config, seed = policy.algorithm, policy.spec, policy.algorithm_config, policy.config.first_seed
+    states = jax.tree.map(lambda leaf: leaf[:1], policy.states)
+    player = make_player(name, None, algorithm, spec, replace(policy.config, seeds=1, workers=0), QUICK)
+    played = player.play(states, (EXECUTED,), EPISODES if name in ENVIRONMENTS else 1, MAX_STEPS)[EXECUTED]
+    player.close()
+    path, actions, length = (np.asarray(field[0]) for field in (played.observation, played.action, played.length))
+    visited = [(episode, time) for episode, most in enumerate(length) for time in range(most)]
+    visited.sort(key=lambda place: place[1])  # by time, as the states are spread
+    places = [visited[index] for index in spread(len(visited), NUM_STATES)]
+    observations = np.stack([path[place] for place in places])
+    proposes = about["algo"].startswith("s2ac") and config.num_particles > 1
+    state = jax.tree.map(lambda leaf: jnp.asarray(leaf[0]), states)
+    drawn = make_look(algorithm, spec, seed, proposes)(state, observations)
+    shown = []
+    for index, (episode, time) in enumerate(places):
+        there = {field: rounded(values[index]) for field, values in drawn.items()}
+        there["executed"][0] = rounded(actions[episode, time])  # what it did there in the episode
+        shown.append({"episode": episode, "time": time, "observation": rounded(observations[index]), **there})
+    return {
+        "seed": seed,
+        "step": policy.step,
+        "rule": EXECUTED,
+        "low": list(spec.action_low),
+        "high": list(spec.action_high),
+        "set": int(config.num_particles) if proposes else 1,
+        "states": shown,
+        "paths": [rounded(each[:most]) for each, most in zip(path, length, strict=True)]
+        if spec.observation_size == 2
+        else None,
+    }
 
-Step = Callable[[int, np.ndarray], tuple[np.ndarray, np.ndarray]]
-"""Time and actions `[E, D]` to the next observations and which episodes ended."""
+
+OURS = module_and_id("s2ac/")[0]
+"""The module of this package that registers environments."""
 
 
-def play(look: Look, stepper: tuple[np.ndarray, Step, int]) -> list[Visit]:
-    """Episodes of the policy: at every step what it executes, and what it samples, is kept."""
-    observation, step, most = stepper
-    alive = np.ones(len(observation), bool)
-    visits = []
-    for time in range(most):
-        drawn = look(time, observation)
-        visits.append(Visit(observation, alive, drawn))
-        observation, ended = step(time, drawn["executed"])
-        alive = alive & ~ended
-        if not alive.any():
-            break
-    return visits
+def check_known(name: str) -> None:
+    """Refuse an environment that only the user's own code can make: reading a run imports nothing of theirs."""
+    module = module_and_id(name)[0]
+    own = name.startswith(CUSTOM) or (module not in ("", OURS) and module not in sys.modules)
+    if not own and name not in ENVIRONMENTS:
+        try:
+            maker_of(name)
+        except InvalidArgument:
+            own = True
+    if own:
+        raise S2acError(f"the environment {name!r} is not known to the report, which therefore cannot play it")
 
 
-@contextmanager
-def make_stepper(name: str, seed: int) -> Iterator[tuple[np.ndarray, Step, int]]:
-    """First observations of a few evaluation episodes, the function that goes on from there, and the most steps."""
-    if name in ENVIRONMENTS:
-        env = ENVIRONMENTS[name].make()
-
-        def keys(time: Any) -> Key:
-            return jax.random.split(jax.random.fold_in(jax.random.key(seed), time), EPISODES)
-
-        env_state, first = jax.jit(lambda: jax.vmap(env.reset)(keys(0)))()
-        compiled = jax.jit(lambda time, where, action: jax.vmap(env.step)(keys(1 + time), where, action))
-
-        def advance(time: int, action: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-            nonlocal env_state
-            env_state, new = compiled(time, env_state, action)
-            return np.asarray(new.observation), np.asarray(new.terminated) | np.asarray(new.truncated)
-
-        yield np.asarray(first), advance, env.max_steps
-        return
-    envs = HostEnvs(maker_of(name), name, [seed], 1, EVALUATION)
-
-    def advance_host(time: int, action: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        new = envs.step(action[None])
-        return new.observation[0], (np.maximum(new.terminated, new.truncated) > 0)[0]
-
-    try:
-        yield envs.observation[0].copy(), advance_host, MAX_STEPS
-    finally:
-        envs.close()
+def check_size(config: Any) -> None:
+    """Refuse settings by which a policy would take all memory or time."""
+    for name in ("num_particles", "num_references", "num_steps", "num_value_samples"):
+        if getattr(config, name, 0) > MOST:
+            raise S2acError(f"{name} = {getattr(config, name)}: the report plays policies with at most {MOST}")
 
 
 def spread(length: int, num: int) -> list[int]:
@@ -159,35 +111,40 @@ def spread(length: int, num: int) -> list[int]:
     return [int(index) for index in np.unique(np.linspace(0, length - 1, num).round())]
 
 
-def make_look(state: Any, algorithm: Algorithm, spec: EnvSpec, seed: int) -> Look:
-    """A function that gives particles, their log-density, their Q and Q on the grid; compiled once."""
-    grid = grid_of(spec)
+def executed(algorithm: Algorithm, spec: EnvSpec) -> Callable[[Key, Any, Array], Array]:
+    """One action as the environment gets it."""
     low, high = np.array(spec.action_low, np.float32), np.array(spec.action_high, np.float32)
+    return lambda key, state, observation: jnp.clip(algorithm.act(key, state, observation, EXECUTED), low, high)
 
-    def sample(key: Key, state: Any, observation: Array) -> ActionSample:
-        if algorithm.cloud:
-            return algorithm.cloud(key, state, observation, NUM_PARTICLES)
-        keys = jax.random.split(key, NUM_PARTICLES)
-        action = jax.vmap(lambda one: algorithm.act(one, state, observation, EXECUTED))(keys)
-        return ActionSample(action, jnp.full(NUM_PARTICLES, jnp.nan), {})
+
+def make_look(algorithm: Algorithm, spec: EnvSpec, seed: int, proposes: bool) -> Callable[[Any, np.ndarray], Any]:
+    """State and observations `[S, O]` to what is drawn there: executed actions with their Q, a grid of Q, the entropy.
+
+    Where the policy `proposes` particles to choose from, these too, with their log-density and Q.
+    """
+    grid, one_action = grid_of(spec), executed(algorithm, spec)
 
     def look(key: Key, state: Any, observation: Array) -> dict[str, Array]:
-        drawn = sample(key, state, observation)
-        action = jnp.clip(drawn.action, low[None], high[None])
-        executed = algorithm.act(key, state, observation, EXECUTED)
-        out = {"particles": action, "log_prob": drawn.log_prob, "executed": jnp.clip(executed, low, high)}
+        key_executed, key_cloud = jax.random.split(key)
+        actions = jax.vmap(one_action, (0, None, None))(jax.random.split(key_executed, NUM_ACTIONS), state, observation)
+        out = {"executed": actions}
+        cloud = algorithm.cloud(key_cloud, state, observation, NUM_ACTIONS) if algorithm.cloud else None
+        if cloud:
+            out["entropy"] = -jnp.mean(cloud.log_prob)
+        if cloud and proposes:
+            out |= {"particles": cloud.action, "log_prob": cloud.log_prob}
         if value := algorithm.value:
             q = jax.vmap(lambda one: value(state, observation, one))
-            out |= {"q": q(action)} | ({} if grid is None else {"grid": q(grid)})
+            judged = {"executed_q": actions, "q": out.get("particles"), "grid": grid}
+            out |= {name: q(points) for name, points in judged.items() if points is not None}
         return out
 
-    def all_of_them(time: Any, state: Any, observations: Array) -> dict[str, Array]:
-        keys = jax.random.split(jax.random.fold_in(jax.random.key(seed), time), len(observations))
+    def all_of_them(state: Any, observations: Array) -> dict[str, Array]:
+        keys = jax.random.split(jax.random.key(seed + 1), len(observations))
         return jax.vmap(look, (0, None, 0))(keys, state, observations)
 
-    # Called a few hundred times at most: quick compilation matters more than quick code.
-    compiled = jax.jit(all_of_them, compiler_options={"xla_backend_optimization_level": 0})
-    return lambda time, observations: jax.device_get(compiled(time, state, observations))
+    compiled = jax.jit(all_of_them, compiler_options=QUICK)
+    return lambda state, observations: jax.device_get(compiled(state, observations))
 
 
 def grid_of(spec: EnvSpec) -> np.ndarray | None:

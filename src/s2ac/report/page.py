@@ -18,7 +18,7 @@ from s2ac.text import to_json
 
 def render(data: dict[str, Any]) -> str:
     """The page."""
-    style, script = _part("page.css"), _part("page.js")
+    style, script = _part("page.css"), _script()
     parts = {
         "POLICY": policy(style, script, bool(data["live"])),
         "STYLE": style,
@@ -57,8 +57,17 @@ def write(path: Path, text: str) -> None:
         raise S2acError(f"cannot write {path}: {error.strerror}; choose another place with --out") from error
 
 
+SCRIPTS = ["metrics", "helpers", "lines", "chart", "curves", "pairs", "landscape", "clouds", "sections", "main"]
+"""The script's files. Each declares functions and constants for those after it; the last one starts the page."""
+
+
+def _script() -> str:
+    """The script: its files in one scope of their own."""
+    return "\n".join(['"use strict";', "(() => {", *(_part(f"{name}.js") for name in SCRIPTS), "})();\n"])
+
+
 def _part(name: str) -> str:
-    return (files("s2ac.report") / name).read_text(encoding="utf-8")
+    return (files("s2ac.report") / "web" / name).read_text(encoding="utf-8")
 
 
 def _digest(text: str) -> str:

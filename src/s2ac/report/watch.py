@@ -5,13 +5,14 @@ clouds are left to the report. The page asks again after a hundred times as long
 """
 
 import os
+import socket
 import threading
 import time
+from contextlib import suppress
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
 
 from s2ac.errors import InvalidArgument, S2acError
 from s2ac.report.data import collect
@@ -25,6 +26,12 @@ SHORTEST_WAIT = 2.0
 
 REST = 100.0
 """How many times as long as a refresh took the page waits before the next one: a share of 1 % of one core."""
+
+MOST_CONNECTIONS = 32
+"""At once: a browser opens six."""
+
+PATIENCE = 20.0
+"""Seconds that a connection may last, from its beginning to the end of the answer."""
 
 NO_CLOUDS = "Action clouds need the networks, so they are left out while watching: `s2ac report` draws them."
 
@@ -58,36 +65,38 @@ def _look(directory: Path) -> str:
     return f"{(directory / 'lock').exists()} {newest}"
 
 
+def is_local(host: str, port: int) -> bool:
+    """Whether the browser meant this machine: a foreign name that points here would let its site read the page."""
+    names = (ADDRESS, "localhost")
+    return host in {f"{name}:{port}" for name in names} or (port == 80 and host in names)  # 80 is left out
+
+
 class Handler(BaseHTTPRequestHandler):
     """Answers GET of two paths, for a browser on this machine."""
 
     server_version, sys_version = "s2ac", ""
-    timeout = 10
     server: "Server"
 
     def do_GET(self) -> None:
         """The page, or its data."""
-        if not self._is_local():
-            return self._answer(
-                HTTPStatus.FORBIDDEN, "text/plain", "this server answers to 127.0.0.1 and localhost only\n"
-            )
-        address = urlsplit(self.path)
-        try:
-            if address.path == "/":
-                return self._answer(HTTPStatus.OK, "text/html", render(self.server.watcher.refresh()[1]))
-            if address.path == "/data.json":
-                version, data = self.server.watcher.refresh()
-                if parse_qs(address.query).get("version") == [str(version)]:
-                    return self._answer(HTTPStatus.NO_CONTENT, "application/json", "")
-                return self._answer(HTTPStatus.OK, "application/json", to_json(data))
-        except S2acError as error:
-            return self._answer(HTTPStatus.SERVICE_UNAVAILABLE, "text/plain", printable(str(error)) + "\n")
-        return self._answer(HTTPStatus.NOT_FOUND, "text/plain", "there is only / and /data.json\n")
+        self._answer(*self._found())
 
-    def _is_local(self) -> bool:
-        """Whether the browser meant this machine: a foreign name that points here would let its site read the page."""
-        port = self.server.server_address[1]
-        return self.headers.get("Host", "") in {f"{name}:{port}" for name in (ADDRESS, "localhost")}
+    def _found(self) -> tuple[HTTPStatus, str, str]:
+        """Status, type and text of the answer."""
+        if not is_local(str(self.headers.get("Host", "")), self.server.server_address[1]):
+            return HTTPStatus.FORBIDDEN, "text/plain", "this server answers to 127.0.0.1 and localhost only\n"
+        path, _, query = self.path.partition("?")
+        if path not in ("/", "/data.json"):
+            return HTTPStatus.NOT_FOUND, "text/plain", "there is only / and /data.json\n"
+        try:
+            version, data = self.server.watcher.refresh()
+            if path == "/":
+                return HTTPStatus.OK, "text/html", render(data)
+            if query == f"version={version}":
+                return HTTPStatus.NO_CONTENT, "application/json", ""
+            return HTTPStatus.OK, "application/json", to_json(data)
+        except S2acError as error:
+            return HTTPStatus.SERVICE_UNAVAILABLE, "text/plain", printable(str(error)) + "\n"
 
     def _answer(self, status: HTTPStatus, kind: str, text: str) -> None:
         body = text.encode()
@@ -117,13 +126,42 @@ class Handler(BaseHTTPRequestHandler):
 
 
 class Server(ThreadingHTTPServer):
-    """The server with its watcher."""
+    """The server with its watcher. A connection has so much time for everything, and there are only so many at once."""
 
     daemon_threads = True
+    request_queue_size = 128  # connections that wait to be taken: refused ones are not told to try again
 
     def __init__(self, watcher: Watcher, port: int) -> None:
-        self.watcher = watcher
+        self.watcher, self.patience = watcher, PATIENCE
+        self.guard = threading.Lock()
+        self.until: dict[Any, float] = {}  # connection to the time at which it is ended
         super().__init__((ADDRESS, port), Handler)
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """A thread for a connection, if there are not too many; others are ended unheard."""
+        with self.guard:
+            welcome = len(self.until) < MOST_CONNECTIONS
+            if welcome:
+                self.until[request] = time.monotonic() + self.patience
+        if welcome:
+            super().process_request(request, client_address)
+        else:
+            self.shutdown_request(request)
+
+    def shutdown_request(self, request: Any) -> None:
+        """The end of a connection."""
+        with self.guard:
+            self.until.pop(request, None)
+        super().shutdown_request(request)
+
+    def service_actions(self) -> None:
+        """Twice a second: end the connections whose time is over, whichever side keeps the other waiting."""
+        now = time.monotonic()
+        with self.guard:
+            late = [request for request, until in self.until.items() if until < now]
+        for request in late:
+            with suppress(OSError):
+                request.shutdown(socket.SHUT_RDWR)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """A browser that went away in the middle of an answer is no error."""

@@ -43,9 +43,11 @@ def _clouds(reader: Reader) -> Any:
 
         return collect_clouds(reader.directory, reader.about)
     except S2acError as error:
-        return f"There are no action clouds: {error}."
+        why = str(error)
     except Exception as error:  # a damaged or foreign run may break anywhere in its environment or networks
-        return f"There are no action clouds: {type(error).__name__}: {error}"
+        why = " ".join(f"{type(error).__name__}: {error}".split())
+    print(f"note: no action clouds: {printable(why)}", flush=True)
+    return f"There are no action clouds: {why}."
 
 
 def write_at_end(directory: Path, finished: bool) -> None:

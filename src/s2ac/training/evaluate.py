@@ -49,18 +49,21 @@ class Player(Protocol):
         """Close the environments."""
 
 
-def make_player(name: str, make: MakeEnv | None, algorithm: Algorithm, spec: EnvSpec, config: RunConfig) -> Player:
-    """The player for an environment's name; `make` makes one that the name does not."""
+def make_player(
+    name: str, make: MakeEnv | None, algorithm: Algorithm, spec: EnvSpec, config: RunConfig, options: Any = None
+) -> Player:
+    """The player for an environment's name; `make` makes one that the name does not. `options` are the compiler's."""
     seeds = list(range(config.first_seed, config.first_seed + config.seeds))
     if make is None and name in ENVIRONMENTS:
         keys = jax.vmap(jax.random.key)(jnp.array(seeds))
-        return DevicePlayer(ENVIRONMENTS[name].make(), algorithm, SideBySide(keys))
+        return DevicePlayer(ENVIRONMENTS[name].make(), algorithm, SideBySide(keys, options))
     limits: dict[str, Any] = {
         "max_value": config.max_value,
         "workers": config.workers,
         "timeout": config.worker_timeout,
     }
-    return HostPlayer(make or maker_of(name), name, algorithm, spec, seeds, **limits)
+    act = compiled_act(algorithm, spec, options)
+    return HostPlayer(make or maker_of(name), name, algorithm, spec, seeds, act, **limits)
 
 
 def evaluate(key: Key, state: Any, algorithm: Algorithm, env: JaxEnv, rule: str, num_episodes: int) -> Episodes:
@@ -116,7 +119,7 @@ class DevicePlayer:
         """Nothing to close."""
 
 
-def compiled_act(algorithm: Algorithm, spec: EnvSpec) -> Callable[..., Any]:
+def compiled_act(algorithm: Algorithm, spec: EnvSpec, options: Any = None) -> Callable[..., Any]:
     """Actions of all seeds `[S, N, D]` from a `HostEnvs` block, and the next iteration, which so never leaves the device."""
     low, high = jnp.asarray(spec.action_low), jnp.asarray(spec.action_high)
 
@@ -131,7 +134,7 @@ def compiled_act(algorithm: Algorithm, spec: EnvSpec) -> Callable[..., Any]:
         action = jax.vmap(lambda k, s, o: act(k, s, o, iteration, rule, which))(keys, states, observations)
         return action, iteration + 1
 
-    return jax.jit(act_all, static_argnums=(4, 5))
+    return jax.jit(act_all, static_argnums=(4, 5), compiler_options=options)
 
 
 class HostPlayer:

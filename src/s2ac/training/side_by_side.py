@@ -23,7 +23,9 @@ def seed_groups(seeds: int, platform: str) -> list[slice]:
 class SideBySide:
     """Compiled functions of all seeds' keys and states, group by group; a tree of all seeds is held as a list of the groups' parts."""
 
-    def __init__(self, keys: Key) -> None:
+    def __init__(self, keys: Key, options: dict[str, Any] | None = None) -> None:
+        """`options` are the compiler's."""
+        self._options = options
         (self._device,) = keys.devices()
         self._groups = seed_groups(keys.shape[0], self._device.platform)
         self._keys = self.split(keys)
@@ -45,7 +47,9 @@ class SideBySide:
             if name not in self._programs
         }
         with ThreadPoolExecutor(len(states)) as threads:
-            self._programs.update(zip(new, threads.map(lambda lowered: lowered.compile(), new.values()), strict=True))
+            self._programs.update(
+                zip(new, threads.map(lambda lowered: lowered.compile(self._options), new.values()), strict=True)
+            )
             programs = [self._programs[name] for name in names]
             calls = threads.map(
                 lambda program, *group: jax.block_until_ready(program(*group)), programs, self._keys, states

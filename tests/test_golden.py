@@ -12,6 +12,8 @@ import pytest
 import golden
 from golden.updates import CASES, after_ten_updates
 from s2ac.cli.main import main
+from s2ac.runs.manifest import read_manifest
+from s2ac.runs.policy import load_policy
 
 TOLERANCE = 1e-5
 FAST = ("default", "multigoal", "mujoco", "paper")
@@ -50,6 +52,17 @@ def test_shipped_agents_act_as_they_did():
         assert found[agent].keys() == rules.keys()
         for rule, actions in rules.items():
             np.testing.assert_allclose(found[agent][rule], actions, rtol=TOLERANCE, atol=TOLERANCE, err_msg=agent)
+
+
+def test_arrays_are_called_in_checkpoints_what_they_were():
+    assert golden.names() == json.loads(golden.NAMES.read_text(encoding="utf-8"))
+
+
+def test_names_of_format_1_are_todays():
+    for run in sorted((RESULTS / "agents" / "multigoal").iterdir()):
+        policy = load_policy(run)  # whose arrays must all be found by name
+        assert read_manifest(next((run / "checkpoints").iterdir()))["format"] == 1
+        assert {name.split("/")[0] for name in policy.arrays} >= {"algorithm", "replay"}
 
 
 STUDIES = ("entropy", "multigoal", "runtime", "mujoco", "mujoco-target-networks", "mujoco-ten-particles")

@@ -4,6 +4,7 @@ Each array is kept as its shape, its norm and three entries, without a name: a f
 `PYTHONPATH=tests python -m golden` writes the files again.
 """
 
+import dataclasses
 import hashlib
 import json
 import os
@@ -15,9 +16,13 @@ import jax
 import numpy as np
 
 import s2ac
+from s2ac.algorithms import ALGORITHMS
+from s2ac.flows import FLOWS
+from s2ac.runs.trees import name_of
+from s2ac.types import EnvSpec
 
 HERE = Path(__file__).parent
-UPDATES, AGENTS = HERE / "updates.json", HERE / "agents.json"
+UPDATES, AGENTS, NAMES = HERE / "updates.json", HERE / "agents.json", HERE / "names.json"
 SHIPPED = sorted(
     path.parent.relative_to(HERE.parents[1] / "results" / "agents").as_posix()
     for path in (HERE.parents[1] / "results" / "agents").glob("*/*/run.json")
@@ -50,6 +55,22 @@ def summary(tree):
     )
     sha = hashlib.sha256(b"".join(sorted(np.ascontiguousarray(a).tobytes() for a in leaves)))
     return {"arrays": rows, "sha256": sha.hexdigest()}
+
+
+def names():
+    """What the arrays of every algorithm are called in checkpoints: whoever renames a field keeps its name there (`trees.ON_DISK`)."""
+    spec = EnvSpec(3, (-1.0,), (1.0,))
+    variants = {name: (name, {}) for name in ALGORITHMS}
+    variants |= {"sac, batch_norm": ("sac", {"batch_norm": True}), "ppo, normalize": ("ppo", {"normalize": True})}
+    variants |= {"s2ac, guide and flows": ("s2ac", {"guide": (4, 4), "num_flows": 2})}
+    variants |= {f"sac-nf, {flow}": ("sac-nf", {"flow": flow}) for flow in FLOWS}
+    found = {}
+    for label, (algo, fields) in variants.items():
+        config = dataclasses.replace(ALGORITHMS[algo].config, hidden=(4, 4), **fields)
+        state = jax.eval_shape(ALGORITHMS[algo].make(spec, config).init, jax.random.key(0))
+        paths = jax.tree_util.tree_flatten_with_path({"algorithm": state})[0]
+        found[label] = sorted(name_of(path) for path, _ in paths)
+    return found
 
 
 def predictions():

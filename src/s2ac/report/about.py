@@ -7,7 +7,7 @@ from s2ac.errors import S2acError
 from s2ac.runs.files import SMALL, parse_json, read_regular
 from s2ac.runs.lock import holder
 
-READS_FORMAT = 1
+READS_FORMAT = 2
 """The checkpoint format that this version reads; the one that `runs` writes, whose module would import JAX."""
 
 DEEPEST = 20

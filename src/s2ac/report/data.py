@@ -258,7 +258,7 @@ def facts(reader: Reader, done: int, total: int) -> dict[str, Any]:
     if newest := newest_manifest(reader.directory):
         body = newest[1]
         number = body.get("format")
-        if number != READS_FORMAT:
+        if not (isinstance(number, int) and 1 <= number <= READS_FORMAT):
             known = number if isinstance(number, int) else "no number"
             notes.append(
                 f"The newest checkpoint has format {known}, this version reads {READS_FORMAT}: "

@@ -23,7 +23,7 @@ from safetensors.numpy import load, save
 from s2ac.errors import DiskError
 from s2ac.runs import rows as replay_rows
 from s2ac.runs.files import MANIFEST, make_directory, memory_bytes, read_regular, sync, write_new
-from s2ac.runs.manifest import FORMAT, REPLACED, DamagedCheckpoint, digest, read_manifest
+from s2ac.runs.manifest import FORMAT, REPLACED, DamagedCheckpoint, digest, name_of_format_1, read_manifest
 from s2ac.runs.rows import SET_ASIDE, Segment
 from s2ac.text import command
 
@@ -194,6 +194,8 @@ def load_checkpoint(
         if file != "state.safetensors" and not (rows and file == f"../../replay/{Path(file).name}"):
             raise DamagedCheckpoint(f"{directory.name}/manifest.json lists {file!r}, which is not a checkpoint's file")
     state = _parsed(directory, "state.safetensors", manifest["files"]["state.safetensors"])
+    if manifest["format"] == 1:
+        state = {name_of_format_1(name): array for name, array in state.items()}
     segments: list[Segment] = []
     for file, entry in sorted(manifest["files"].items()) if replay else ():
         rows = replay_rows.span(Path(file).name)

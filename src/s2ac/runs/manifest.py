@@ -3,6 +3,7 @@
 import hashlib
 import json
 import math
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,17 @@ from typing import Any
 from s2ac.errors import S2acError
 from s2ac.runs.files import MANIFEST, parse_json, read_regular
 
-FORMAT = 1
+FORMAT = 2
+"""Of checkpoints. In format 1 arrays were named in another way, see `name_of_format_1`."""
+
+_STEP1 = re.compile(r"\['(\w+)'\]|\.(\w+)|\[(\d+)\]")
+
+
+def name_of_format_1(name: str) -> str:
+    """Today's name of an array that format 1 calls, for instance, `['algorithm'].critic[0].weight`."""
+    return "/".join(next(filter(None, step)) for step in _STEP1.findall(name))
+
+
 REPLACED = ".replaced"
 """Ends the name of a checkpoint while another of the same step takes its place."""
 
@@ -108,8 +119,10 @@ def read_manifest(directory: Path) -> dict[str, Any]:
         raise DamagedCheckpoint(f"{name} is not a manifest") from error
     if found != said:
         raise DamagedCheckpoint(f"{name} does not have the SHA-256 that it says")
-    if not isinstance(body, dict) or body.get("format") != FORMAT:
-        raise DamagedCheckpoint(f"{name} is not of format {FORMAT}, which this version reads: upgrade s2ac to read it")
+    if not isinstance(body, dict) or body.get("format") not in (1, FORMAT):
+        raise DamagedCheckpoint(
+            f"{name} is not of format 1 to {FORMAT}, which this version reads: upgrade s2ac to read it"
+        )
     _check(name, body, BODY)
     if f"step_{body['step']:012d}" != directory.name.removesuffix(REPLACED):
         raise DamagedCheckpoint(f"{name} is that of step {body['step']}")

@@ -55,7 +55,7 @@ def load_policy(directory: Path, make: MakeEnv | None = None) -> LoadedPolicy:
     spec, layout = spec_in(facts_of(manifest)) or probe(about["env"], make)
     algorithm = ALGORITHMS[about["algo"]].make(spec, algorithm_config)
     like = jax.eval_shape(jax.vmap(algorithm.init), jax.random.split(jax.random.key(0), config.seeds))
-    own = {name: array for name, array in arrays.items() if name.startswith("['algorithm']")}
+    own = {name: array for name, array in arrays.items() if name.startswith("algorithm/")}
     states = arrays_to_tree({"algorithm": like}, own)["algorithm"]
     return LoadedPolicy(
         directory, about, algorithm_config, config, spec, layout, algorithm, states, manifest, arrays, complaints

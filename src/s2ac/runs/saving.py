@@ -37,7 +37,7 @@ def write_copy(policy: LoadedPolicy, directory: Path, replay: bool) -> None:
         segments = checkpoint.load_checkpoint(policy.directory / "checkpoints" / f"step_{step:012d}")[2]
         added, rows = int(policy.manifest["added"]), joined(segments, capacity)
     else:
-        arrays["['replay']"] = np.zeros_like(arrays["['replay']"])
+        arrays["replay"] = np.zeros_like(arrays["replay"])
     facts = {**policy.manifest["facts"], "copy": True, "metrics_offset": 0}
     facts.pop("metrics_sha256", None)
     replace(directory / "run.json", f"{json.dumps(policy.about, indent=2)}\n".encode())

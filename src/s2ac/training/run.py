@@ -1,9 +1,11 @@
 """A run in a directory: its parts, its state, how far it is, and its checkpoints."""
 
 import dataclasses
+import hashlib
 import os
 import platform
 import time
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -265,10 +267,21 @@ def _difference(then: dict[str, str]) -> str:
     return "the resumed run is valid but not bit-identical: " + "; ".join(changed) if changed else ""
 
 
+@cache
+def sources() -> str:
+    """The first digits of a digest of the package's own code: two versions of one number may differ in it."""
+    package = Path(s2ac.__file__).parent
+    digest = hashlib.sha256()
+    for path in sorted(package.rglob("*.py")):
+        digest.update(path.relative_to(package).as_posix().encode() + path.read_bytes())
+    return digest.hexdigest()[:12]
+
+
 def fingerprint() -> dict[str, str]:
     """What bit-identity depends on."""
     return {
         "s2ac": s2ac.__version__,
+        "sources": sources(),
         "jax": jax.__version__,
         "jaxlib": jaxlib.__version__,
         "numpy": np.__version__,

@@ -135,8 +135,9 @@ def test_what_cannot_be_made_or_is_no_environment(tmp_path, capsys):
         assert main(["train", "Unmakable-v0", "--algo", "sac", "--out", str(tmp_path / "run")]) == 3
     finally:
         del gymnasium.registry["Unmakable-v0"]
-    assert capsys.readouterr().err == "s2ac: env Unmakable-v0: cannot be made: ValueError: a b\n"
-    assert not (tmp_path / "run").exists()
+    said = "s2ac: env Unmakable-v0: cannot be made: ValueError: a b; its traceback is in "
+    assert capsys.readouterr().err == f"{said}{tmp_path}/run/crash.json\n"
+    assert [path.name for path in (tmp_path / "run").iterdir()] == ["crash.json"]
 
 
 def raises_when_called(error):

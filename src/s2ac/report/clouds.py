@@ -19,6 +19,7 @@ from s2ac.envs.gymnasium.adapter import CUSTOM, module_and_id
 from s2ac.envs.registry import ENVIRONMENTS, maker_of
 from s2ac.errors import InvalidArgument, S2acError
 from s2ac.runs.about import configs_of
+from s2ac.runs.checkpoint import names
 from s2ac.runs.policy import load_policy
 from s2ac.training.evaluate import make_player
 from s2ac.types import Array, EnvSpec, Key
@@ -49,6 +50,8 @@ def collect_clouds(directory: Path, about: dict[str, Any]) -> dict[str, Any]:
     name = about["env"]
     check_known(name)
     check_size(configs_of(about, directory)[0])
+    if not names(directory):
+        raise S2acError("the run has no checkpoint yet")
     policy = load_policy(directory)
     algorithm, spec, config, seed = policy.algorithm, policy.spec, policy.algorithm_config, policy.config.first_seed
     states = jax.tree.map(lambda leaf: leaf[:1], policy.states)

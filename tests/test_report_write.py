@@ -29,7 +29,7 @@ def test_bad_runs_are_one_line_with_a_remedy(tmp_path, capsys):
         (damaged, "run.json is damaged: it is not JSON; put it back from a copy"),
         (odd, "run.json is damaged"),
         (lacking, "run.json is damaged: 'algorithm' is missing or of the wrong kind"),
-        (newer, "has format 7, this version reads up to 1: install a newer s2ac"),
+        (newer, "has format 7, this version reads up to 2: install a newer s2ac"),
     ]
     for directory, message in cases:
         for command in ("report", "watch"):

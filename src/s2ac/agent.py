@@ -22,9 +22,8 @@ import s2ac
 from s2ac.algorithms import ALGORITHMS, Algorithm
 from s2ac.asking import Cloud, Evaluation, compiled_action, compiled_cloud, evaluation_of, rule_of
 from s2ac.callbacks import Asked, Callback
-from s2ac.envs.gymnasium.adapter import MakeEnv
 from s2ac.envs.observations import checked
-from s2ac.envs.registry import ENVIRONMENTS, EnvLike, environment, maker_of, probe
+from s2ac.envs.registry import EnvLike, Make, entry_of, environment, maker_of, probe
 from s2ac.errors import InvalidArgument, check_between, check_count, check_name
 from s2ac.ranges import MOST, MOST_STEPS
 from s2ac.runs.places import checked_path, find_agent, free_directory
@@ -85,7 +84,7 @@ class Agent:
         config: RunConfig,
         spec: EnvSpec,
         layout: Any,
-        make: MakeEnv | None,
+        make: Make,
     ) -> None:
         """What new and loaded agents have in common."""
         self.env_name: str = about["env"]
@@ -278,7 +277,7 @@ def load(directory: str | Path, env: EnvLike | None = None) -> Agent:
     `env` is needed to learn or evaluate if the environment was not given by name; to predict it is not.
     """
     name, make = environment(env) if env is not None else (None, None)
-    if name is not None and make is None and name not in ENVIRONMENTS:
+    if name is not None and make is None and entry_of(name) is None:
         make = maker_of(name)
     policy = load_policy(find_agent(directory), make)
     for complaint in policy.complaints:

@@ -15,7 +15,8 @@ from s2ac.deploy.source import Trained
 from s2ac.envs.as_gymnasium import AsGymnasium
 from s2ac.envs.gymnasium.adapter import CUSTOM, HostEnvs, registered
 from s2ac.envs.gymnasium.simulators import MakeEnv
-from s2ac.envs.registry import ENVIRONMENTS, EnvLike, environment
+from s2ac.envs.jax_env import JaxEnv
+from s2ac.envs.registry import EnvLike, entry_of, environment
 from s2ac.errors import InvalidArgument, S2acError, check_count, check_name
 from s2ac.training.evaluate import EVALUATION, HostPlayer
 
@@ -52,7 +53,10 @@ def play(
     if path.suffix == ".mp4":
         _imageio()  # say what is missing before the play, not after it
     name = agent.env_name
-    make = partial(rendered, name) if env is None else environment(env)[1] or partial(rendered, environment(env)[0])
+    given, own = environment(env) if env is not None else (name, None)
+    if isinstance(own, JaxEnv):
+        own = partial(AsGymnasium, own, "rgb_array")
+    make = own or partial(rendered, given)
     envs = HostEnvs(make, name, [seed_index], episodes, EVALUATION, once=True, spec=agent.spec)
     try:
         films, returns = _films(agent, make, envs, select, seed_index)
@@ -90,7 +94,7 @@ def rendered(name: str) -> gymnasium.Env:
         raise InvalidArgument(
             f"env = {name!r} is an environment of your own: s2ac.deploy.video.play(agent, file, env=...)"
         )
-    entry = ENVIRONMENTS.get(name)
+    entry = entry_of(name)
     if entry and not entry.gymnasium:
         if entry.make().render is None:
             raise S2acError(f"{name} cannot be filmed: it has no pictures (JaxEnv.render)")

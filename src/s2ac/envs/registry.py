@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import gymnasium
 import numpy as np
 
+from s2ac.envs.adapters import LIBRARIES
 from s2ac.envs.gymnasium.adapter import CUSTOM, layout_of, maker, spec_of
 from s2ac.envs.gymnasium.simulators import MakeEnv, made
 from s2ac.envs.jax_env import JaxEnv
@@ -21,7 +22,9 @@ from s2ac.envs.pointmaze.rules import PointMazeConfig
 from s2ac.errors import InvalidArgument
 from s2ac.types import EnvSpec
 
-EnvLike = str | gymnasium.Env | MakeEnv
+EnvLike = str | gymnasium.Env | MakeEnv | JaxEnv
+Make = MakeEnv | JaxEnv | None
+"""How to make an environment that its name does not say; one in JAX is itself."""
 
 
 class Entry(NamedTuple):
@@ -51,15 +54,33 @@ for _maze in LAYOUTS:
     )
 
 
+def entry_of(name: str) -> Entry | None:
+    """The entry of an environment in JAX, also of another library's; None for Gymnasium's."""
+    library, colon, of = name.partition(":")
+    if colon and library in LIBRARIES:
+        return Entry(partial(LIBRARIES[library], name, of))
+    return ENVIRONMENTS.get(name)
+
+
+def jax_env(name: str, make: Make = None) -> JaxEnv | None:
+    """The environment in JAX; None if it is one of Gymnasium's."""
+    if isinstance(make, JaxEnv):
+        return make
+    entry = entry_of(name) if make is None else None
+    return entry.make() if entry else None
+
+
 def maker_of(name: str) -> MakeEnv:
     """A function that makes the Gymnasium environment of a name; an unknown one is answered with the nearest."""
     return maker(name, tuple(ENVIRONMENTS))
 
 
-def environment(env: EnvLike) -> tuple[str, MakeEnv | None]:
+def environment(env: EnvLike) -> tuple[str, Make]:
     """The environment's name, and how to make it if the name does not say."""
     if isinstance(env, str):
         return env, None
+    if isinstance(env, JaxEnv):
+        return f"{CUSTOM}JaxEnv", env
     if isinstance(env, gymnasium.Env):
         spec = env.spec
         if spec is not None and gymnasium.registry.get(spec.id) == spec:
@@ -79,11 +100,11 @@ def environment(env: EnvLike) -> tuple[str, MakeEnv | None]:
     raise InvalidArgument(f"env = {env!r}: must be a name, a gymnasium.Env or a function that makes one")
 
 
-def probe(name: str, make: MakeEnv | None = None) -> tuple[EnvSpec, Any]:
+def probe(name: str, make: Make = None) -> tuple[EnvSpec, Any]:
     """Sizes and layout of an environment."""
-    if make is None and name in ENVIRONMENTS:
-        spec = ENVIRONMENTS[name].make().spec
-        return spec, {"shape": [spec.observation_size]}
+    if compiled := jax_env(name, make):
+        return compiled.spec, {"shape": [compiled.spec.observation_size]}
+    assert not isinstance(make, JaxEnv)
     env = made(make or maker_of(name), name)
     try:
         return spec_of(env, name), layout_of(env.observation_space)

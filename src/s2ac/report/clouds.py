@@ -16,7 +16,7 @@ import numpy as np
 
 from s2ac.algorithms import Algorithm
 from s2ac.envs.gymnasium.adapter import CUSTOM, module_and_id
-from s2ac.envs.registry import ENVIRONMENTS, maker_of
+from s2ac.envs.registry import entry_of, maker_of
 from s2ac.errors import InvalidArgument, S2acError
 from s2ac.runs.about import configs_of
 from s2ac.runs.checkpoint import names
@@ -56,7 +56,7 @@ def collect_clouds(directory: Path, about: dict[str, Any]) -> dict[str, Any]:
     algorithm, spec, config, seed = policy.algorithm, policy.spec, policy.algorithm_config, policy.config.first_seed
     states = jax.tree.map(lambda leaf: leaf[:1], policy.states)
     player = make_player(name, None, algorithm, spec, replace(policy.config, seeds=1, workers=0), QUICK)
-    played = player.play(states, (EXECUTED,), EPISODES if name in ENVIRONMENTS else 1, MAX_STEPS)[EXECUTED]
+    played = player.play(states, (EXECUTED,), EPISODES if entry_of(name) else 1, MAX_STEPS)[EXECUTED]
     player.close()
     path, actions, length = (np.asarray(field[0]) for field in (played.observation, played.action, played.length))
     visited = [(episode, time) for episode, most in enumerate(length) for time in range(most)]
@@ -93,7 +93,7 @@ def check_known(name: str) -> None:
     """Refuse an environment that only the user's own code can make: reading a run imports nothing of theirs."""
     module = module_and_id(name)[0]
     own = name.startswith(CUSTOM) or (module not in ("", OURS) and module not in sys.modules)
-    if not own and name not in ENVIRONMENTS:
+    if not own and entry_of(name) is None:
         try:
             maker_of(name)
         except InvalidArgument:

@@ -17,7 +17,7 @@ NO_CLOUDS = "Action clouds were left out: `s2ac report` on this run draws them."
 def run_report(directories: Sequence[Path], out: Path | None, clouds: bool = True) -> Path:
     """Write the page of the runs and say where it is."""
     path = write_report(directories, out, clouds)
-    print(f"report: {printable(str(path))}", flush=True)
+    say(f"report: {printable(str(path))}")
     return path
 
 
@@ -46,7 +46,7 @@ def _clouds(reader: Reader) -> Any:
         why = str(error)
     except Exception as error:  # a damaged or foreign run may break anywhere in its environment or networks
         why = " ".join(f"{type(error).__name__}: {error}".split())
-    print(f"note: no action clouds: {printable(why)}", flush=True)
+    say(f"note: no action clouds: {printable(why)}")
     return f"There are no action clouds: {why}."
 
 

@@ -7,8 +7,7 @@ import jax
 import numpy as np
 
 from s2ac.algorithms import ALGORITHMS, Algorithm
-from s2ac.envs.gymnasium.simulators import MakeEnv
-from s2ac.envs.registry import probe
+from s2ac.envs.registry import Make, probe
 from s2ac.errors import check_name
 from s2ac.runs import checkpoint
 from s2ac.runs.about import check_same, configs_of, read_about
@@ -44,7 +43,7 @@ class LoadedPolicy(NamedTuple):
         return int(self.manifest["step"])
 
 
-def load_policy(directory: Path, make: MakeEnv | None = None) -> LoadedPolicy:
+def load_policy(directory: Path, make: Make = None) -> LoadedPolicy:
     """The policy of the newest checkpoint that verifies; `make` makes an environment that the name does not say, where an old
     checkpoint does not tell its sizes."""
     about = read_about(directory)

@@ -15,7 +15,7 @@ from s2ac.algorithms.protocol import Algorithm
 from s2ac.envs.gymnasium.adapter import HostEnvs, HostStep, unpack
 from s2ac.envs.gymnasium.simulators import BadEnvironment, MakeEnv
 from s2ac.envs.jax_env import JaxEnv
-from s2ac.envs.registry import ENVIRONMENTS, maker_of
+from s2ac.envs.registry import Make, jax_env, maker_of
 from s2ac.settings import RunConfig
 from s2ac.training.loop import EVALUATE, stream
 from s2ac.training.side_by_side import SideBySide, joined
@@ -50,13 +50,14 @@ class Player(Protocol):
 
 
 def make_player(
-    name: str, make: MakeEnv | None, algorithm: Algorithm, spec: EnvSpec, config: RunConfig, options: Any = None
+    name: str, make: Make, algorithm: Algorithm, spec: EnvSpec, config: RunConfig, options: Any = None
 ) -> Player:
     """The player for an environment's name; `make` makes one that the name does not. `options` are the compiler's."""
     seeds = list(range(config.first_seed, config.first_seed + config.seeds))
-    if make is None and name in ENVIRONMENTS:
+    if compiled := jax_env(name, make):
         keys = jax.vmap(jax.random.key)(jnp.array(seeds))
-        return DevicePlayer(ENVIRONMENTS[name].make(), algorithm, SideBySide(keys, options))
+        return DevicePlayer(compiled, algorithm, SideBySide(keys, options))
+    assert not isinstance(make, JaxEnv)
     limits: dict[str, Any] = {
         "max_value": config.max_value,
         "workers": config.workers,

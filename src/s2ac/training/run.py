@@ -15,8 +15,9 @@ import numpy as np
 
 import s2ac
 from s2ac.algorithms import ALGORITHMS
-from s2ac.envs.gymnasium.adapter import CUSTOM, MakeEnv
-from s2ac.envs.registry import ENVIRONMENTS, maker_of
+from s2ac.envs.gymnasium.adapter import CUSTOM
+from s2ac.envs.jax_env import JaxEnv
+from s2ac.envs.registry import Make, jax_env, maker_of
 from s2ac.errors import Diverged, InvalidArgument, check_name
 from s2ac.ranges import default_of
 from s2ac.replay import fetch
@@ -55,7 +56,7 @@ class Run:
         algo: str,
         algorithm_config: Any,
         config: RunConfig,
-        make_env: MakeEnv | None = None,
+        make_env: Make = None,
     ) -> None:
         """`make_env` makes an environment of the user's own, which `env_name` then only describes."""
         if config.tensorboard:
@@ -84,10 +85,11 @@ class Run:
             raise InvalidArgument(
                 f"env = {env_name!r} is an environment of your own: s2ac.load({str(directory)!r}, env=...) with it"
             )
-        if make_env is None and env_name in ENVIRONMENTS:
+        if compiled := jax_env(env_name, make_env):
             check_has_effect(config, OF_GYMNASIUM, f"on {env_name}, which is written in JAX")
-            self.loop = DeviceLoop(ENVIRONMENTS[env_name].make(), make, seeds, loop)
+            self.loop = DeviceLoop(compiled, make, seeds, loop)
         else:
+            assert not isinstance(make_env, JaxEnv)
             self.loop = HostLoop(make_env or maker_of(env_name), env_name, make, seeds, loop)
         self.algorithm = self.loop.algorithm
         for rule in config.select:

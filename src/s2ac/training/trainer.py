@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from s2ac.envs.gymnasium.adapter import MakeEnv
+from s2ac.envs.registry import Make
 from s2ac.errors import DiskError, InvalidArgument
 from s2ac.output import progress, say
 from s2ac.runs.about import configs_of, read_about
@@ -63,13 +63,13 @@ def write_about(run: Run, directory: Path) -> None:
         raise DiskError(f"cannot write to {directory}: {error.strerror}") from error
 
 
-def open_run(directory: Path, make_env: MakeEnv | None = None, refill: bool = False) -> tuple[Run, list[str]]:
+def open_run(directory: Path, make_env: Make = None, refill: bool = False) -> tuple[Run, list[str]]:
     """A run from its directory, at its newest good checkpoint."""
     run = _run_of(directory, make_env)
     return run, run.restore(refill)
 
 
-def _run_of(directory: Path, make_env: MakeEnv | None = None) -> Run:
+def _run_of(directory: Path, make_env: Make = None) -> Run:
     """A run as run.json describes it, at its beginning."""
     about = read_about(directory)
     algorithm_config, config = configs_of(about, directory)
@@ -120,7 +120,7 @@ def train(run: Run, callback: Callable[[list[dict[str, Any]]], bool] | None = No
         board = stack.enter_context(Tensorboard(place, run.env_step)) if config.tensorboard else None
         saved = run.env_step
         if bar.disable and run.env_step < total:
-            print(f"compiling {run.about['algo']}, then {run.chunk_steps} steps to the first record", flush=True)
+            say(f"compiling {run.about['algo']}, then {run.chunk_steps} steps to the first record")
         while run.env_step < total and not stop.asked:
             before = run.env_step
             rows = run.advance()

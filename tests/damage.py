@@ -16,6 +16,7 @@ from s2ac.runs.checkpoint import load_latest, save_checkpoint
 from s2ac.runs.files import replace
 from s2ac.runs.lock import holder, lock
 from s2ac.runs.manifest import digest, facts_of
+from s2ac.runs.policy import LoadedPolicy
 from s2ac.runs.records import Records, read_records
 from s2ac.settings import resolve
 
@@ -51,6 +52,13 @@ def rows_of(first, last):
 
 def row_of(step):
     return {"kind": "train", "seed": 0, "env_step": step, "return": -1.5 * step}
+
+
+def policy_at(step):
+    """A trained policy as it is loaded at a step, with nothing that is not written to disk."""
+    manifest = {"step": step, "added": 0, "facts": {**FACTS, "metrics_offset": 0}}
+    arrays = {**arrays_of(step), "replay": np.zeros(1, np.int32)}
+    return LoadedPolicy(None, ABOUT, None, SETTINGS.run, None, None, None, None, manifest, arrays, [])
 
 
 def begin(directory):

@@ -12,7 +12,7 @@ class Selftest:
     """Where to: the file system that is tried. It gets selftest.md and selftest.json."""
 
     thorough: bool = False
-    """More kills and damages, more algorithms: some 15 minutes instead of two."""
+    """More kills and damages, more algorithms: ten minutes or more instead of two."""
 
     def __call__(self) -> None:
         """Try them, and say where the page is."""

@@ -1,4 +1,4 @@
-"""Strict JAX for every test, and float64 for the tests that ask for it."""
+"""Strict JAX for every test, float64 for the tests that ask for it, and a record of the keys that draw."""
 
 import os
 from pathlib import Path
@@ -11,6 +11,8 @@ os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0")  # comp
 import jax
 import pytest
 
+from keys import recorded
+
 jax.config.update("jax_numpy_rank_promotion", "raise")
 # A resumed run compiles what the first one did: most of the suite's time is compilation.
 jax.config.update("jax_compilation_cache_dir", str(Path(__file__).parents[1] / ".pytest_cache" / "jax"))
@@ -22,3 +24,16 @@ def x64():
     """Double precision inside the test."""
     with jax.enable_x64(True):
         yield
+
+
+@pytest.fixture
+def used(monkeypatch):
+    """(what is drawn, key) of every draw, also of compiled ones."""
+    from s2ac.samplers.protocol import random_signs
+
+    used = []
+    for name in ("normal", "uniform", "randint", "categorical", "bits", "truncated_normal", "permutation"):
+        monkeypatch.setattr(jax.random, name, recorded(used, name, getattr(jax.random, name)))
+    random_signs.clear_cache()  # traced without the record, and after the test with it
+    yield used
+    random_signs.clear_cache()

@@ -104,7 +104,7 @@ class TracerState(NamedTuple):
 
 
 REPULSION = 3.0
-"""How much the repulsion counts in the bound on a tracer's step. 1 makes the map invertible; but explicit steps of a repulsion that long spread the
+"""How much the repulsion counts in the bound on a tracer's step. 1 makes the map of `tracer` invertible; but explicit steps of a repulsion that long spread the
 particles too far where it rules (16 particles at the start of multigoal, α = 10: an effective sample size of 12.3 instead of 13.7)."""
 
 
@@ -137,8 +137,9 @@ def make_svgd(
             `hutchinson` the norm of J is an estimate by a probe too, and no matrix D×D is formed for many particles.
         max_jacobian_norm: c in the bound ε ≤ c/‖J‖ (Frobenius, the largest over the particles, or over the
             references), and for the forms that know it also ε ≤ c/‖H‖: J holds the curvature with weight 1/M, but
-            particles that move together feel all of it. For the tracers that are not normalised also the bound
-            that holds everywhere, see `everywhere_norm`. None for no bound.
+            particles that move together feel all of it. For `tracer` also the bound that holds everywhere, see
+            `everywhere_norm`: below 1 its map is invertible. For `tracer-own-score` the same, plus the curvature's share,
+            which is known at the references alone: elsewhere its map may fold. None for no bound.
         num_references: of the particles given to `init`, the first so many become references (tracers only).
 
     `info.jacobian_norm` is the largest Frobenius norm of εJ where J is formed (`log-det`, with a bound and `exact`,

@@ -21,12 +21,13 @@ import jax.numpy as jnp
 import numpy as np
 
 from s2ac.algorithms.critics import energy_of, make_critics, min_value
-from s2ac.algorithms.s2ac import S2acConfig, make_s2ac, make_stein_policy
-from s2ac.algorithms.sac import box_of, gaussian_of
-from s2ac.runs.about import read_about
+from s2ac.algorithms.s2ac import make_s2ac, make_stein_policy
+from s2ac.algorithms.s2ac_config import S2acConfig
+from s2ac.algorithms.start import box_of, gaussian_of
+from s2ac.runs.about import configs_of, read_about
 from s2ac.settings import resolve
 from s2ac.training.host import HostLoop
-from s2ac.training.trainer import configs_of, open_run
+from s2ac.training.trainer import open_run
 
 SETS = 8  # of particles per state
 
@@ -115,7 +116,7 @@ def returns(run, config, episodes):
         make = lambda spec, size=size: make_s2ac(spec, replace(config, step_size=size))  # noqa: E731
         loop = HostLoop(run.loop.make, run.loop.name, make, run.loop.seeds, run.loop.config)
         loop.state = run.loop.state
-        found[name] = loop.play("sample", episodes).total
+        found[name] = loop.play(("sample",), episodes)["sample"].total
     return found
 
 

@@ -23,7 +23,8 @@ from s2ac.algorithms import ALGORITHMS
 from s2ac.envs.multigoal.env import make_multigoal
 from s2ac.samplers.protocol import UNROLL
 from s2ac.settings import PRESETS, resolve
-from s2ac.training.device import DeviceLoop, LoopConfig
+from s2ac.training.device import DeviceLoop
+from s2ac.training.loop import LoopConfig
 from s2ac.types import EnvSpec, Transition
 
 TASKS = {"Hopper": (11, 3), "Walker2d": (17, 6), "HalfCheetah": (17, 6), "Ant": (105, 8), "Humanoid": (348, 17)}

@@ -20,7 +20,7 @@ from pathlib import Path
 
 import numpy as np
 
-COMMAND = [sys.executable, "-m", "s2ac.cli"]
+COMMAND = [sys.executable, "-m", "s2ac"]
 TRAIN = ["train", "multigoal", "--algo", "sac", "--preset", "demo", "--steps", "1e8", "--evaluate-every", "100000000"]
 
 

@@ -27,10 +27,10 @@ import s2ac
 from s2ac.algorithms.s2ac import make_stein_policy
 from s2ac.envs.multigoal.env import THREE_GOALS, MultigoalConfig
 from s2ac.envs.multigoal.exact import rollout, solve
-from s2ac.runs.about import read_about
+from s2ac.runs.about import configs_of, read_about
 from s2ac.studies.multigoal.figures import GOAL_COLOURS
 from s2ac.studies.study import figure_style
-from s2ac.training.trainer import configs_of, open_run
+from s2ac.training.trainer import open_run
 
 ROOT = Path(__file__).resolve().parents[1]
 SHELF = ROOT / "results" / "agents" / "multigoal"

@@ -9,13 +9,13 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from s2ac.algorithms.s2ac import S2acConfig
+from s2ac.algorithms.s2ac_config import S2acConfig
 from s2ac.studies.mujoco import claims as mujoco_claims
 from s2ac.studies.mujoco.jobs import SCALES, TASKS
 from s2ac.studies.mujoco.records import find, num_seeds_of, read_all
 from s2ac.studies.multigoal import claims as multigoal_claims
 from s2ac.studies.multigoal import experiments as multigoal
-from s2ac.studies.multigoal.experiments import ALPHAS
+from s2ac.studies.multigoal.systems import ALPHAS
 from s2ac.studies.statistics import Estimate, ranking
 
 ROOT = Path(__file__).resolve().parents[1]

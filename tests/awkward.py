@@ -4,8 +4,8 @@ import gymnasium
 import numpy as np
 from gymnasium import spaces
 
-from s2ac.training.device import LoopConfig
 from s2ac.training.host import HostLoop
+from s2ac.training.loop import LoopConfig
 
 
 class Awkward(gymnasium.Env):

@@ -13,14 +13,14 @@ import numpy as np
 
 from s2ac.runs.checkpoint import load_latest
 
-TINY = ["--hidden", "8", "--batch-size", "8", "--num-envs", "2", "--warmup-steps", "20", "--log-every", "40",
-        "--evaluate-every", "80", "--checkpoint-every", "40", "--episodes", "2", "--capacity", "100"]  # fmt: skip
-COMMAND = [sys.executable, "-m", "s2ac.cli"]
+TINY = ["--hidden", "8", "--num-envs", "2", "--log-every", "40", "--evaluate-every", "80", "--checkpoint-every", "40", "--episodes", "2"]  # fmt: skip
+REPLAYED = ["--batch-size", "8", "--warmup-steps", "20", "--capacity", "100"]
+COMMAND = [sys.executable, "-m", "s2ac"]
 
 
 def train_arguments(algo, out, steps=200, env="multigoal"):
     extra = ["--num-particles", "3", "--num-steps", "2"] if algo.startswith("s2ac") else []
-    extra += ["--horizon", "4", "--num-minibatches", "2"] if algo == "ppo" else []
+    extra += ["--horizon", "4", "--num-minibatches", "2"] if algo == "ppo" else REPLAYED
     return ["train", env, "--algo", algo, "--steps", str(steps), "--seeds", "2", "--out", str(out), *TINY, *extra]
 
 

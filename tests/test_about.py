@@ -8,9 +8,8 @@ import pytest
 
 from s2ac.algorithms import ALGORITHMS
 from s2ac.errors import S2acError
-from s2ac.runs.about import same_run
+from s2ac.runs.about import configs_of, same_run
 from s2ac.settings import RunConfig
-from s2ac.training.trainer import configs_of
 
 
 def test_a_run_that_was_written_before_a_field_came_or_went_is_still_the_same_run(tmp_path):
@@ -64,5 +63,5 @@ def test_settings_of_version_2_are_taken_over_or_refused_by_name(old, new, tmp_p
         return
     config, _ = configs_of(about, tmp_path)
     assert {name: getattr(config, name) for name in new} == pytest.approx(new)
-    with pytest.raises(S2acError, match=r"version 4 of run\.json: this s2ac reads up to 3"):
-        configs_of({**about, "version": 4}, tmp_path)
+    with pytest.raises(S2acError, match=r"version 5 of run\.json: this s2ac reads up to 4"):
+        configs_of({**about, "version": 5}, tmp_path)

@@ -20,9 +20,10 @@ from s2ac.agent import Agent
 from s2ac.algorithms import ALGORITHMS
 from s2ac.cli.main import main
 from s2ac.deploy.video import play
+from s2ac.envs.registry import environment
 from s2ac.errors import InvalidArgument, S2acError
-from s2ac.resolve import environment, free_directory
 from s2ac.runs.checkpoint import DamagedCheckpoint
+from s2ac.runs.places import free_directory
 from s2ac.runs.records import read_records
 from s2ac.training.trainer import open_run
 
@@ -372,7 +373,7 @@ def test_play_writes_a_video(agent, tmp_path, ending):
 def test_play_says_what_it_cannot_do(agent, tmp_path, capsys, monkeypatch):
     with pytest.raises(InvalidArgument, match=r"must end in .mp4 or .gif"):
         play(agent, tmp_path / "out.avi")
-    from s2ac.cli.export import video as module
+    from s2ac.deploy import video as module
 
     def broken(*_, **__):
         raise RuntimeError("gladLoadGL error\nand more")

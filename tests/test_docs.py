@@ -70,7 +70,7 @@ def test_commands_run(page, tmp_path):
     for words in commands(page):
         if Path(words[0]).name == "s2ac":
             short = SHORT if page.parent.name == "algorithms" else []
-            subprocess.run([sys.executable, "-m", "s2ac.cli", *words[1:], *short], cwd=tmp_path, check=True)
+            subprocess.run([sys.executable, "-m", "s2ac", *words[1:], *short], cwd=tmp_path, check=True)
 
 
 def test_every_algorithm_has_its_page_and_picture():

@@ -12,10 +12,13 @@ import scipy.stats
 
 import s2ac
 from s2ac.cli.main import main
-from s2ac.studies import reproduce
+from s2ac.samplers import make_dld
 from s2ac.studies.entropy import claims as entropy_claims
 from s2ac.studies.entropy import experiments as entropy
 from s2ac.studies.entropy import targets as entropy_targets
+from s2ac.studies.entropy import which
+from s2ac.studies.entropy.study import make
+from s2ac.studies.registry import STUDIES
 from s2ac.studies.statistics import calibration, nearest_neighbour_entropy, t_interval
 from s2ac.studies.study import read_records
 
@@ -39,8 +42,8 @@ def test_bandwidth_claim_decides_both_ways():
 
 
 def test_shipped_results_decide_all_claims():
-    records = read_records(reproduce.Path(SHIPPED) / "records.jsonl", "", ())
-    shipped = json.loads((reproduce.Path(SHIPPED) / "claims.json").read_text())["claims"]
+    records = read_records(Path(SHIPPED) / "records.jsonl", "", ())
+    shipped = json.loads((Path(SHIPPED) / "claims.json").read_text())["claims"]
     decided = [claim._asdict() for claim in entropy_claims.decide(records)]
     assert [(c["number"], c["verdict"], c["measured"]) for c in decided] == [
         (c["number"], c["verdict"], c["measured"]) for c in shipped
@@ -50,9 +53,9 @@ def test_shipped_results_decide_all_claims():
 
 def test_which_entropy_of_a_law_that_did_not_move():
     """With a vanishing step every form's number is the start's entropy, and so is the truth."""
-    setting = entropy.TABLE[0]._replace(step_size=1e-9)
-    scale = entropy.SCALES["quick"]._replace(replicates=2000)
-    record = entropy.run_which(setting, "all", scale)[0]
+    setting = which.TABLE[0]._replace(step_size=1e-9)
+    scale = which.SCALES["quick"]._replace(replicates=2000)
+    record = which.run_which(setting, "all", scale)[0]
     assert record["number"]["value"] == pytest.approx(record["start"], abs=0.05)
     assert record["truth"]["value"] == pytest.approx(record["start"], abs=0.1)
 
@@ -89,9 +92,10 @@ def test_study_stops_at_nan_and_keeps_what_it_had(tmp_path, capsys, monkeypatch)
     """A sampler that blows up in the second run: the first is on disk and drawn, the message names run and step."""
     runs = [
         entropy.Run("figure 4a, SVGD", lambda: entropy.run_sampler("SVGD", entropy.figure_samplers()["SVGD"], 2)),
-        entropy.Run("figure 4a, DLD", lambda: entropy.run_sampler("DLD", (entropy.make_dld(1e5), 20), 2)),
+        entropy.Run("figure 4a, DLD", lambda: entropy.run_sampler("DLD", (make_dld(1e5), 20), 2)),
     ]
-    monkeypatch.setattr(entropy, "experiments", lambda scale: iter(runs))
+    study = STUDIES["entropy"]._replace(run=lambda directory, options: make(directory, runs, "a command"))
+    monkeypatch.setitem(STUDIES, "entropy", study)
     assert main(["reproduce", "entropy", "--out", str(tmp_path)]) == 3
     error = capsys.readouterr().err
     assert "figure 4a, DLD: sampler step" in error
@@ -117,14 +121,14 @@ def test_unwritable_output_is_one_line(tmp_path, capsys):
 
 
 def test_help_does_not_import_jax():
-    code = "import sys; from s2ac.cli import main\ntry: main(['--help'])\nexcept SystemExit: pass\nprint('jax' in sys.modules)"
+    code = "import sys; from s2ac.cli.main import main\ntry: main(['--help'])\nexcept SystemExit: pass\nprint('jax' in sys.modules)"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert out.strip().endswith("False")
     assert "reproduce" in out
 
 
 def test_the_version_is_printed_without_jax():
-    code = "import sys; from s2ac.cli import main; assert main(['--version']) == 0; print('jax' in sys.modules)"
+    code = "import sys; from s2ac.cli.main import main; assert main(['--version']) == 0; print('jax' in sys.modules)"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert out.splitlines() == [f"s2ac {s2ac.__version__}", "False"]
     project = tomllib.loads((Path(__file__).parent.parent / "pyproject.toml").read_text(encoding="utf-8"))

@@ -31,7 +31,7 @@ import scipy.optimize
 
 from s2ac.algorithms import ALGORITHMS
 from s2ac.algorithms.critics import min_value
-from s2ac.nets.mlp import critic_activations
+from s2ac.nets.critic import critic_activations
 from s2ac.types import EnvSpec, Transition
 
 ALPHA, DISCOUNT, PLACES = 0.5, 0.9, 3

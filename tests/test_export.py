@@ -22,6 +22,7 @@ from s2ac.deploy.export import check_outputs, export, load_onnx, policy_of
 from s2ac.deploy.noise import Unexportable, noise_of, with_noise
 from s2ac.deploy.weights import load_weights
 from s2ac.errors import InvalidArgument
+from s2ac.settings import RunConfig
 from s2ac.types import EnvSpec
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
@@ -129,7 +130,8 @@ def test_fixed_noise_makes_the_file_deterministic(hopper, tmp_path):
 )
 def test_weights_run_by_numpy_alone(algo, selects, tmp_path):
     """Checked by the exporter's own numpy; the example, which imports nothing of this package, gives the same."""
-    agent = Agent(still(5, 2), algo, **SMALL, **({"horizon": 8, "normalize": True} if algo == "ppo" else {}))
+    own = {"horizon": 8, "normalize": True, "capacity": RunConfig.capacity} if algo == "ppo" else {}
+    agent = Agent(still(5, 2), algo, **{**SMALL, **own})
     example = runpy.run_path(str(EXAMPLES / "run_weights.py"))
     observation, noise = (
         np.linspace(-2, 2, 5).astype(np.float32),

@@ -12,8 +12,8 @@ from s2ac.cli.main import main
 from s2ac.envs.gymnasium.adapter import HostEnvs, maker, spec_of
 from s2ac.envs.gymnasium.simulators import BadEnvironment
 from s2ac.errors import Diverged, InvalidArgument
-from s2ac.training.device import LoopConfig
 from s2ac.training.host import HostLoop
+from s2ac.training.loop import LoopConfig
 
 
 class Recorder(gymnasium.Env):
@@ -89,7 +89,7 @@ def test_evaluation_leaves_training_alone_and_counts_every_episode():
     left, right, swapped = host_loop(), host_loop(), host_loop(seeds=(1, 0))
     for loop in (left, right, swapped):
         loop.warm_up()
-    played = left.play("sample", 5)
+    played = left.play(("sample",), 5)["sample"]
     assert played.total.shape == (2, 5)
     assert set(played.length.ravel()) <= {3, 4}
     left.advance(3)
@@ -238,10 +238,10 @@ class Endless(Recorder):
 
 
 def test_an_evaluation_without_an_end_is_an_error(monkeypatch):
-    monkeypatch.setattr("s2ac.training.host.LONGEST", 30)
-    host_loop().play("mean", 1)
+    monkeypatch.setattr("s2ac.training.evaluate.LONGEST", 30)
+    host_loop().play(("mean",), 1)
     with pytest.raises(BadEnvironment, match="has not ended after 30 steps; give it a time limit"):
-        host_loop(Endless).play("mean", 1)
+        host_loop(Endless).play(("mean",), 1)
 
 
 @pytest.mark.parametrize("name", ["Pendulum-v1", "Hopper-v5", "Ant-v5", "Humanoid-v5"])

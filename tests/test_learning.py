@@ -9,7 +9,8 @@ import pytest
 
 from s2ac.algorithms import ALGORITHMS
 from s2ac.envs.multigoal.env import make_multigoal
-from s2ac.training.device import DeviceLoop, LoopConfig
+from s2ac.training.device import DeviceLoop
+from s2ac.training.loop import LoopConfig
 
 STEPS, SEEDS, EPISODES = 10_000, [0, 1, 2], 50
 COMMON = {"hidden": (64, 64), "learning_rate": 1e-3, "discount": 0.8}
@@ -36,7 +37,7 @@ def returns_of_random_actions(env):
         .make(env.spec, ALGORITHMS["ddpg"].config)
         ._replace(act=lambda key, state, observation, rule: jax.random.uniform(key, low.shape, minval=low, maxval=high))
     )
-    return DeviceLoop(env, lambda spec: uniform, [7], LoopConfig(capacity=1)).play("sample", 200).total[0]
+    return DeviceLoop(env, lambda spec: uniform, [7], LoopConfig(capacity=1)).play(("sample",), 200)["sample"].total[0]
 
 
 @pytest.mark.slow
@@ -55,6 +56,6 @@ def test_clearly_better_than_random_within_ten_thousand_steps(name):
     loop.advance(steps // (config.num_envs * config.horizon))
     assert int(loop.state.iteration[0]) * config.num_envs <= STEPS
     rule = "mean" if name in ("ddpg", "ppo") else "sample"
-    returns = np.asarray(loop.play(rule, EPISODES).total).mean(axis=1)
+    returns = np.asarray(loop.play((rule,), EPISODES)[rule].total).mean(axis=1)
     print(f"{name}: {returns.round(0)} against {random.mean():.0f} ± {random.std():.0f}")
     assert (returns > random.mean() + 3 * random.std()).all()

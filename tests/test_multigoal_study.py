@@ -11,9 +11,10 @@ from s2ac.cli.main import main
 from s2ac.envs.multigoal.exact import ActionLaw
 from s2ac.errors import S2acError
 from s2ac.studies.multigoal.claims import decide, left_share, table
-from s2ac.studies.multigoal.experiments import ALPHAS, EXTRAS, MAP, SYSTEMS
 from s2ac.studies.multigoal.scores import moments, smoothness_by_differences
-from s2ac.studies.reproduce import reproduce_multigoal
+from s2ac.studies.multigoal.systems import ALPHAS, EXTRAS, MAP, SYSTEMS
+from s2ac.studies.registry import STUDIES
+from s2ac.studies.reproduce import reproduce
 from s2ac.studies.study import RecordFile
 
 SEEDS = 5
@@ -137,7 +138,7 @@ def test_systems_are_compared_by_the_seeds_they_share():
 
 def test_parts_that_ran_elsewhere_are_merged(tmp_path, capsys, monkeypatch):
     """By seeds; a record that is there twice counts once, and nothing is run again. The figures are another test's."""
-    monkeypatch.setattr("s2ac.studies.multigoal.figures.draw", lambda *_: [])
+    monkeypatch.setitem(STUDIES, "multigoal", STUDIES["multigoal"]._replace(figures=lambda *_: []))
     records = made_up()
     parts = [
         [r for r in records if r.get("seed", 9) < 2],
@@ -190,7 +191,7 @@ def test_command_redraws_from_records(tmp_path, capsys):
 
 def test_missing_results_name_the_command(tmp_path):
     with pytest.raises(S2acError, match="s2ac reproduce multigoal"):
-        reproduce_multigoal("quick", str(tmp_path / "out"), str(tmp_path / "nothing"))
+        reproduce("multigoal", {}, str(tmp_path / "out"), str(tmp_path / "nothing"))
 
 
 def test_interrupted_records_go_on(tmp_path):
@@ -205,7 +206,7 @@ def test_interrupted_records_go_on(tmp_path):
 @pytest.mark.slow
 def test_the_study_runs(tmp_path):
     """Smoke scale: untrained agents, every part of the code."""
-    reproduce_multigoal("smoke", str(tmp_path))
+    reproduce("multigoal", {"scale": "smoke"}, str(tmp_path))
     lines = (tmp_path / "records.jsonl").read_text().splitlines()
     assert len(lines) == len(ALPHAS) * (1 + len(SYSTEMS) + len(EXTRAS))
     claims = json.loads((tmp_path / "claims.json").read_text())["claims"]

@@ -15,9 +15,11 @@ import scipy.interpolate
 import scipy.stats
 
 from s2ac.algorithms.ppo import PpoConfig, make_ppo, policy_of
-from s2ac.algorithms.s2ac import S2acConfig, make_stein_policy
-from s2ac.algorithms.sac import SacConfig, box_of, make_gaussian_policy
-from s2ac.algorithms.sac_nf import SacNfConfig, make_flow_policy
+from s2ac.algorithms.s2ac import make_stein_policy
+from s2ac.algorithms.s2ac_config import S2acConfig
+from s2ac.algorithms.sac import SacConfig
+from s2ac.algorithms.sac_nf import SacNfConfig
+from s2ac.algorithms.start import box_of, make_start_policy
 from s2ac.distributions import Gaussian
 from s2ac.flows import FLOWS, Flowed, init_flows
 from s2ac.types import EnvSpec
@@ -53,9 +55,9 @@ def make_draw(name, dimension):
         return draw, random_params(algorithm.init)
     tracer = {"form": "tracer", "step_size": 0.6}  # times α = 0.5
     if name.startswith("sac-nf"):
-        actor = make_flow_policy(spec, SacNfConfig(**MODERATE, flow=name.removeprefix("sac-nf-")))
+        actor = make_start_policy(spec, SacNfConfig(**MODERATE, flow=name.removeprefix("sac-nf-")))
     elif name == "sac":
-        actor = make_gaussian_policy(spec, SacConfig(**MODERATE))
+        actor = make_start_policy(spec, SacConfig(**MODERATE))
     elif name == "s2ac-start":
         actor = make_stein_policy(spec, S2acConfig(**MODERATE, num_steps=0, num_particles=1))
     else:

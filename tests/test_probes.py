@@ -10,7 +10,8 @@ import pytest
 from probes import BEST, CLOCK, DISCOUNT, FIRST, VALUES, make_probe
 from s2ac.algorithms import ALGORITHMS
 from s2ac.nets.mlp import mlp
-from s2ac.training.device import LoopConfig, init_loop, train_chunk, warm_up
+from s2ac.training.device import init_loop, train_chunk, warm_up
+from s2ac.training.loop import LoopConfig
 
 COMMON = {"hidden": (32,), "learning_rate": 3e-3, "discount": DISCOUNT}
 OFF_POLICY = {**COMMON, "target_rate": 0.02}

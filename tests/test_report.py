@@ -210,7 +210,7 @@ def test_the_command_makes_the_same_run_again(tmp_path, monkeypatch):
     import dataclasses
     import shlex
 
-    from s2ac.cli.main import train as command
+    from s2ac.cli import train as command
 
     seen = []
     monkeypatch.setattr(command, "_start", seen.append)

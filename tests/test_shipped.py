@@ -10,8 +10,7 @@ import pytest
 
 from s2ac.algorithms import ALGORITHMS
 from s2ac.errors import S2acError
-from s2ac.resolve import find_agent
-from s2ac.runs.shipped import find_records
+from s2ac.runs.places import find_agent, find_records
 
 ROOT = Path(__file__).parents[1]
 STUDIES = {"entropy": "records.jsonl", "multigoal": "records.jsonl", "runtime": "records.json", "mujoco": "claims.json"}
@@ -47,7 +46,7 @@ def test_the_wheel_holds_agents_and_records_as_in_the_repository(installed):
 def test_an_installed_wheel_loads_a_shipped_agent_by_name(installed, tmp_path):
     code = """
 import numpy as np, s2ac
-from s2ac.runs.shipped import find_records
+from s2ac.runs.places import find_records
 agent = s2ac.load("multigoal/s2ac")
 print(s2ac.__file__, agent.directory, agent.predict(np.zeros(2, np.float32), draw=1).shape, find_records("results/entropy"))
 """

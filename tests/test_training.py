@@ -25,7 +25,10 @@ from s2ac.envs.multigoal.env import WALL, MultigoalConfig, MultigoalState, cross
 from s2ac.runs import checkpoint
 from s2ac.runs.checkpoint import DamagedCheckpoint, load_latest, save_checkpoint
 from s2ac.runs.lock import RunInUse, lock
-from s2ac.training.device import DeviceLoop, LoopConfig, evaluate, init_loop, seed_groups, warm_up
+from s2ac.training.device import DeviceLoop, init_loop, warm_up
+from s2ac.training.evaluate import evaluate
+from s2ac.training.loop import LoopConfig
+from s2ac.training.side_by_side import seed_groups
 from s2ac.training.trainer import open_run
 from s2ac.types import EnvSpec, Transition
 
@@ -112,7 +115,7 @@ def test_seeds_in_groups_match_the_seed_alone_and_are_traced_once_per_size():
         loop.warm_up()
         for _ in range(2):
             metrics = loop.advance(100)
-        return loop, metrics, loop.play("sample", 4).total
+        return loop, metrics, loop.play(("sample",), 4)["sample"].total
 
     together, metrics, returns = trained([3, 4, 5, 6, 7])
     assert [state.iteration.shape for state in together._states] == [(3,), (2,)]
@@ -339,7 +342,7 @@ def test_a_run_that_ended_before_its_first_checkpoint_is_resumed_from_its_beginn
 def test_sigterm_saves_and_says_how_to_resume(tmp_path):
     run = tmp_path / "run"
     process = subprocess.Popen(
-        [sys.executable, "-m", "s2ac.cli", *train_arguments("sac", run, 1_000_000)],
+        [sys.executable, "-m", "s2ac", *train_arguments("sac", run, 1_000_000)],
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
     )  # fmt: skip
     deadline = time.time() + 120

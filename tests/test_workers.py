@@ -258,8 +258,8 @@ def test_a_round_trip_is_short():
 
 def host_loop(make=Tiny, seeds=(0, 1), algo="sac", workers=0, timeout=60.0, overlap=False, **config):
     from s2ac.algorithms import ALGORITHMS
-    from s2ac.training.device import LoopConfig
     from s2ac.training.host import HostLoop
+    from s2ac.training.loop import LoopConfig
 
     entry = ALGORITHMS[algo]
     parts = {"num_minibatches": 2} if algo == "ppo" else {}
@@ -285,13 +285,13 @@ def test_training_and_evaluation_are_the_same_with_workers(algo, horizon):
         loop.warm_up()
     for _ in range(2):
         same(left.advance(4), right.advance(4))
-        same(left.play("sample", 3), right.play("sample", 3))
-    same(left.play("mean", 3), left.play("mean", 3))  # each evaluation begins anew
-    same(left.play("mean", 2), right.play("mean", 2))
-    assert (left.play("mean", 3).total != left.play("sample", 3).total).all()
-    same(right.play_rules(("sample", "mean"), 3), {rule: left.play(rule, 3) for rule in ("sample", "mean")})
+        same(left.play(("sample",), 3)["sample"], right.play(("sample",), 3)["sample"])
+    same(left.play(("mean",), 3)["mean"], left.play(("mean",), 3)["mean"])  # each evaluation begins anew
+    same(left.play(("mean",), 2)["mean"], right.play(("mean",), 2)["mean"])
+    assert (left.play(("mean",), 3)["mean"].total != left.play(("sample",), 3)["sample"].total).all()
+    same(right.play(("sample", "mean"), 3), {rule: left.play((rule,), 3)[rule] for rule in ("sample", "mean")})
     same(left.state, right.state)
-    pids = [process.pid for envs in (right.envs, right._evaluated[1]) for process in envs.team.processes]
+    pids = [process.pid for envs in (right.envs, right.player._kept[1]) for process in envs.team.processes]
     assert len(pids) == 4
     del right, loop
     gc.collect()
@@ -300,11 +300,11 @@ def test_training_and_evaluation_are_the_same_with_workers(algo, horizon):
 
 def test_an_episode_that_was_evaluated_is_not_stepped_on():
     loop = host_loop()
-    played = loop.play("sample", 4)
-    envs = [env for row in loop._evaluated[1].envs for env in row]
+    played = loop.play(("sample",), 4)["sample"]
+    envs = [env for row in loop.player._kept[1].envs for env in row]
     assert [env.total for env in envs] == [env.end for env in envs] == played.length.ravel().tolist()
     np.testing.assert_allclose(played.total.ravel(), [env.reward for env in envs], rtol=1e-6)
-    again = loop.play("sample", 4)
+    again = loop.play(("sample",), 4)["sample"]
     np.testing.assert_array_equal(played.total, again.total)
 
 

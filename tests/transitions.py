@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from s2ac.nets.mlp import critic_activations
+from s2ac.nets.critic import critic_activations
 from s2ac.types import EnvSpec, Transition
 
 SPEC = EnvSpec(3, (-1.0, 0.0), (3.0, 0.5))

@@ -17,7 +17,7 @@ _HOME = {
     "ParticleState": "samplers",
     "Sampler": "samplers",
     "SamplerInfo": "samplers",
-    "StopTraining": "agent",
+    "StopTraining": "callbacks",
     "TracerState": "samplers",
     "TruncatedGaussian": "distributions",
     "check_finite": "samplers",

@@ -13,65 +13,31 @@ A loaded agent needs its environment only to learn or to be evaluated, not to pr
 
 import math
 import warnings
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 import s2ac
 from s2ac.algorithms import ALGORITHMS, Algorithm
-from s2ac.envs.gymnasium.adapter import MakeEnv, maker
+from s2ac.asking import Cloud, Evaluation, compiled_action, compiled_cloud, evaluation_of
+from s2ac.callbacks import Callback, Progress, StopTraining
+from s2ac.envs.gymnasium.adapter import MakeEnv
 from s2ac.envs.observations import checked
+from s2ac.envs.registry import ENVIRONMENTS, EnvLike, environment, maker_of, probe
 from s2ac.errors import InvalidArgument, check_between, check_count, check_name
-from s2ac.resolve import EnvLike, environment, find_agent, free_directory, probe
-from s2ac.runs import checkpoint
-from s2ac.runs.about import read_about
-from s2ac.runs.saving import Loaded, copy_to
+from s2ac.runs.places import find_agent, free_directory
+from s2ac.runs.policy import LoadedPolicy, load_policy
+from s2ac.runs.saving import copy_to, is_run_at, write_copy
 from s2ac.settings import RunConfig, resolve
-from s2ac.training.device import stream
-from s2ac.training.run import ENVS, Run
-from s2ac.training.trainer import begin, configs_of, open_run, train, write_about
-from s2ac.types import Array, EnvSpec
+from s2ac.training.evaluate import Episodes, Player, make_player
+from s2ac.training.run import Run
+from s2ac.training.trainer import begin, open_run, train, write_about
+from s2ac.types import EnvSpec
 
 if TYPE_CHECKING:
     from s2ac.deploy.export import Exported
-
-PREDICT, CLOUD = 100, 101  # streams of random numbers of their own, apart from those of training
-
-
-class StopTraining(Exception):
-    """Raise it in a callback to end `learn`; the state is saved and `learn` returns."""
-
-
-class Progress(NamedTuple):
-    """What a callback gets between two chunks of training."""
-
-    env_step: int
-    records: list[dict[str, Any]]  # the chunk's, one per seed, and those of an evaluation if there was one
-    agent: "Agent"
-
-
-class Cloud(NamedTuple):
-    """Actions of an observation with their density; with a batch of observations `[B, …]`."""
-
-    particles: np.ndarray  # [num, D], actions
-    log_prob: np.ndarray  # [num], log-density in action space; nan where the algorithm does not know it (SQL)
-    entropy: np.ndarray  # (), −mean log_prob
-
-
-class Evaluation(NamedTuple):
-    """Returns of whole episodes."""
-
-    mean: float
-    std: float
-    returns: np.ndarray  # [S, E]
-    lengths: np.ndarray  # [S, E]
-
-
-Callback = Callable[[Progress], bool | None]
 
 
 class Agent:
@@ -109,9 +75,8 @@ class Agent:
         self._run = run
 
     _run: Run | None = None
-    _loaded: Loaded | None = None  # where a loaded agent came from, and what is there, until it has a run
-    _state: Any = None
-    _player: Run | None = None  # a loaded agent's run without its replay, for episodes
+    _loaded: LoadedPolicy | None = None  # what a loaded agent came from, until it has a run
+    _player: Player | None = None  # a loaded agent's, for episodes
 
     def _set_up(
         self,
@@ -138,12 +103,12 @@ class Agent:
     @property
     def directory(self) -> Path | None:
         """The run's directory; what was loaded is elsewhere if it was a saved copy."""
-        return self._run.directory if self._run else self._loaded.source if self._loaded else None
+        return self._run.directory if self._run else self._loaded.directory if self._loaded else None
 
     @property
     def env_step(self) -> int:
         """Environment steps of each seed so far."""
-        return self._run.env_step if self._run else int(self._loaded.manifest["step"]) if self._loaded else 0
+        return self._run.env_step if self._run else self._loaded.step if self._loaded else 0
 
     def __repr__(self) -> str:
         return f"Agent({self.env_name!r}, algo={self.algo!r}, seeds={self.config.seeds}) at step {self.env_step}"
@@ -199,9 +164,7 @@ class Agent:
         """Play whole episodes of every seed by a selection rule, on environments of their own."""
         check_count("episodes", episodes, 1)
         check_name("select", select, self.algorithm.rules)
-        played = self._to_play().play((select,), episodes)[select]
-        total = np.asarray(played.total)
-        return Evaluation(float(total.mean()), float(total.std()), total, np.asarray(played.length))
+        return evaluation_of(self._play(select, episodes))
 
     # --- Asking ----------------------------------------------------------------------------------------------
 
@@ -220,13 +183,8 @@ class Agent:
         compiled = self._compiled.get(select)
         if compiled is None:
             check_name("select", select, self.algorithm.rules)
-            compiled = self._compiled[select] = jax.jit(
-                lambda *given: act_of(self.algorithm, self.spec, select, *given)
-            )
-        if draw is None:
-            self._draws += 1
-            draw = self._draws
-        return np.asarray(compiled(self.policy_state(seed_index), self._key, np.uint32(draw), flat))
+            compiled = self._compiled[select] = compiled_action(self.algorithm, self.spec, select)
+        return np.asarray(compiled(self.policy_state(seed_index), self._key, self._count(draw), flat))
 
     def sample(self, observation: Any, num: int = 64, *, seed_index: int = 0, draw: int | None = None) -> Cloud:
         """`num` actions of an observation (or of each in a batch) with their log-density, and the entropy they tell."""
@@ -237,26 +195,30 @@ class Agent:
         flat = checked(observation, self.spec.observation_size, self._layout)
         compiled = self._compiled.get(num)
         if compiled is None:
-
-            def one(state: Any, key: Array, count: Array, observation: Array) -> Any:
-                drawn = over_batch(lambda k, o: cloud(k, state, o, num)[:2], stream(key, CLOUD, count), observation)
-                return (*drawn, -jnp.mean(drawn[1], axis=-1))
-
-            compiled = self._compiled[num] = jax.jit(one)
-        if draw is None:
-            self._draws += 1
-            draw = self._draws
-        drawn = compiled(self.policy_state(seed_index), self._key, np.uint32(draw), flat)
+            compiled = self._compiled[num] = compiled_cloud(cloud, num)
+        drawn = compiled(self.policy_state(seed_index), self._key, self._count(draw), flat)
         return Cloud(*map(np.asarray, drawn))
+
+    def _count(self, draw: int | None) -> np.uint32:
+        """Which draw this is: the given one, or the next."""
+        self._draws += draw is None
+        return np.uint32(self._draws if draw is None else draw)
 
     def policy_state(self, seed_index: int = 0) -> Any:
         """The algorithm's state of one seed."""
         if seed_index not in self._policies:
             if not (isinstance(seed_index, int) and 0 <= seed_index < self.config.seeds):
                 raise InvalidArgument(f"seed_index = {seed_index!r}: must be from 0 to {self.config.seeds - 1}")
-            states = self._run.loop.state.algorithm if self._run else self._state
+            states = self._states()
             self._policies[seed_index] = jax.device_put(jax.tree.map(lambda leaf: leaf[seed_index], states))
         return self._policies[seed_index]
+
+    def _states(self) -> Any:
+        """The algorithm's state of every seed."""
+        if self._run:
+            return self._run.loop.state.algorithm
+        assert self._loaded is not None
+        return self._loaded.states
 
     # --- Files -----------------------------------------------------------------------------------------------
 
@@ -269,13 +231,13 @@ class Agent:
         if self._run and self._run.records and target.resolve() == self._run.directory.resolve():
             self._run.save()  # the run's own directory: a checkpoint among the others
             return target
-        if self._run is None and self._loaded and self._loaded.is_run_at(target):
+        if self._run is None and self._loaded and is_run_at(self._loaded, target):
             return target  # a training's own directory, from which nothing has changed
 
         def write(aside: Path) -> None:
             if self._run is None:
                 assert self._loaded is not None
-                self._loaded.write(aside, replay, self.config.capacity)
+                write_copy(self._loaded, aside, replay)
             else:
                 write_about(self._run, aside)
                 self._run.save(aside, replay)
@@ -293,7 +255,7 @@ class Agent:
         """The run with its replay, opened when it is first needed: to learn."""
         if self._run is None:
             assert self._loaded is not None
-            run, complaints = open_run(self._loaded.source, self._make)
+            run, complaints = open_run(self._loaded.directory, self._make)
             if run.records is None:  # a saved copy stays as it is: learning goes on elsewhere, no bits are promised
                 run.directory = free_directory(self.env_name, self.algo)
                 complaints = []
@@ -302,14 +264,12 @@ class Agent:
             self._run, self._player = run, None
         return self._run
 
-    def _to_play(self) -> Run:
-        """The run, or if the agent has not learned since it was loaded one without its replay."""
+    def _play(self, select: str, episodes: int) -> Episodes:
+        """Episodes by the run's environments, or if the agent has not learned since it was loaded by some of its own."""
         if self._run is not None:
-            return self._run
-        if self._player is None:
-            assert self._loaded is not None
-            self._player, _ = open_run(self._loaded.source, self._make, replay=False)
-        return self._player
+            return self._run.loop.play((select,), episodes)[select]
+        self._player = self._player or make_player(self.env_name, self._make, self.algorithm, self.spec, self.config)
+        return self._player.play(self._states(), (select,), episodes)[select]
 
 
 def load(directory: str | Path, env: EnvLike | None = None) -> Agent:
@@ -317,47 +277,15 @@ def load(directory: str | Path, env: EnvLike | None = None) -> Agent:
 
     `env` is needed to learn or evaluate if the environment was not given by name; to predict it is not.
     """
-    source = find_agent(directory)
-    about = read_about(source)
-    check_name(f"{source}/run.json: algo", about.get("algo"), ALGORITHMS)
-    algorithm_config, config = configs_of(about, source)
-    manifest, arrays, _, complaints = checkpoint.load_latest(source, replay=False)
-    for complaint in complaints:
+    name, make = environment(env) if env is not None else (None, None)
+    if name is not None and make is None and name not in ENVIRONMENTS:
+        make = maker_of(name)
+    policy = load_policy(find_agent(directory), make)
+    for complaint in policy.complaints:
         warnings.warn(complaint, stacklevel=2)
-    name, make = environment(env) if env is not None else (about["env"], None)
-    if env is not None and make is None and name not in ENVS:
-        make = maker(name)
-    facts = manifest["facts"]
-    if "spec" in facts:
-        ends = (tuple(facts["spec"][f"action_{end}"]) for end in ("low", "high"))
-        spec, layout = EnvSpec(facts["spec"]["observation_size"], *ends), facts.get("layout")
-    else:
-        spec, layout = probe(name, make)
-    if env is not None and (given := probe(name, make)[0]) != spec:
-        raise InvalidArgument(f"env = {name!r} has {given}, but the agent was trained with {spec}")
+    if name is not None and (given := probe(name, make)[0]) != policy.spec:
+        raise InvalidArgument(f"env = {name!r} has {given}, but the agent was trained with {policy.spec}")
     agent = Agent.__new__(Agent)
-    agent._set_up(about, algorithm_config, config, spec, layout, make)
-    agent._loaded = Loaded(source, about, manifest, arrays)
-    like = jax.eval_shape(jax.vmap(agent.algorithm.init), jax.random.split(agent._key, config.seeds))
-    own = {name: array for name, array in arrays.items() if name.startswith("['algorithm']")}
-    agent._state = checkpoint.arrays_to_tree({"algorithm": like}, own)["algorithm"]
+    agent._set_up(policy.about, policy.algorithm_config, policy.config, policy.spec, policy.layout, make)
+    agent._loaded = policy
     return agent
-
-
-def over_batch(function: Callable[[Array, Array], Any], key: Array, observation: Array) -> Any:
-    """A function of a key and one observation, on one observation or a batch."""
-    if observation.ndim == 1:
-        return function(key, observation)
-    return jax.vmap(function)(jax.random.split(key, observation.shape[0]), observation)
-
-
-def act_of(
-    algorithm: Algorithm, spec: EnvSpec, select: str, state: Any, key: Array, count: Array, observation: Array
-) -> Array:
-    """The action, inside the box, by the `count`-th draw."""
-    low, high = jnp.asarray(spec.action_low, jnp.float32), jnp.asarray(spec.action_high, jnp.float32)
-
-    def one(key: Array, observation: Array) -> Array:
-        return jnp.clip(algorithm.act(key, state, observation, select), low, high)
-
-    return over_batch(one, stream(key, PREDICT, count), observation)

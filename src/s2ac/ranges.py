@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection
 from functools import cache
 from typing import Annotated, Any, NamedTuple, get_type_hints
 
-from s2ac.errors import InvalidArgument, check_between, check_count, check_name, check_positive
+from s2ac.errors import InvalidArgument, check_between, check_count, check_name, check_positive, is_known
 
 Check = Callable[[str, Any], None]
 
@@ -88,6 +88,18 @@ def ranges_of(kind: Any) -> dict[str, Range]:
 
 
 def validate(config: Any) -> None:
-    """Refuse the first field that is out of its range."""
+    """Refuse the first field that is out of its range, or that is set and has no effect beside the others.
+
+    A config says which fields those are by `without_effect`: names, each with the reason.
+    """
     for name, range_ in ranges_of(config.__class__).items():
         range_.check(name, getattr(config, name))
+    for name, why in config.without_effect().items():
+        value = getattr(config, name)
+        if is_known(value) and value != default_of(config.__class__, name):
+            raise InvalidArgument(f"{name} = {value!r}: must be left out, it has no effect {why}")
+
+
+def default_of(kind: Any, name: str) -> Any:
+    """The default of a config's field."""
+    return kind.__dataclass_fields__[name].default

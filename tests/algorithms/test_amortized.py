@@ -9,13 +9,14 @@ import scipy.stats
 from s2ac.algorithms.amortized import (
     COMPONENTS,
     Mixture,
+    make_mixture,
     make_network,
     mixture_of,
     policy_target,
     stein_loss,
 )
-from s2ac.algorithms.s2ac import S2acConfig, make_amortized
-from s2ac.algorithms.sac import box_of
+from s2ac.algorithms.s2ac_config import S2acConfig
+from s2ac.algorithms.start import box_of
 from transitions import SPEC
 
 
@@ -62,7 +63,7 @@ def test_the_amortised_mixture_finds_the_modes_that_are_executed():
     """Fitted to particles of three narrow modes with unequal shares, it has their shares and places."""
     places, shares = jnp.array([[-0.6, 0.0], [0.5, 0.4], [0.5, -0.6]]), jnp.array([0.5, 0.3, 0.2])
     observation = jnp.zeros(SPEC.observation_size)
-    auxiliary = make_amortized(SPEC, S2acConfig(hidden=(8,), min_std=0.02, max_std=2.0))
+    auxiliary = make_mixture(SPEC, S2acConfig(hidden=(8,), min_std=0.02, max_std=2.0))
 
     @jax.jit
     def fitted(key):

@@ -8,14 +8,10 @@ import numpy as np
 import pytest
 
 from s2ac.algorithms.critics import critic_loss, energy_of, make_critics, min_value, td_target
-from s2ac.algorithms.s2ac import S2acConfig, make_s2ac
+from s2ac.algorithms.s2ac import make_s2ac
+from s2ac.algorithms.s2ac_config import S2acConfig
 from s2ac.errors import InvalidArgument
-from s2ac.nets.mlp import (
-    Critic,
-    critic_value,
-    init_critic,
-    observe,
-)
+from s2ac.nets.critic import Critic, critic_value, init_critic, observe
 from transitions import RELU, SPEC, assert_same, first_state, make_batch
 
 

@@ -7,7 +7,7 @@ import optax
 
 from s2ac.algorithms.critics import critic_loss, min_value, td_target
 from s2ac.algorithms.ddpg import DdpgConfig, make_ddpg
-from s2ac.algorithms.sac import box_of
+from s2ac.algorithms.start import box_of
 from s2ac.nets.mlp import mlp
 from transitions import (
     RELU,

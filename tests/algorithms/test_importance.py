@@ -9,8 +9,9 @@ import pytest
 import scipy.stats
 
 from s2ac.algorithms.critics import min_value
-from s2ac.algorithms.maxent import shares
-from s2ac.algorithms.s2ac import S2acConfig, make_s2ac, make_sampler, make_stein_policy
+from s2ac.algorithms.s2ac import make_s2ac, make_sampler, make_stein_policy
+from s2ac.algorithms.s2ac_config import S2acConfig
+from s2ac.algorithms.weights import shares
 from s2ac.distributions import Gaussian
 from s2ac.samplers import run
 from s2ac.settings import resolve
@@ -21,11 +22,12 @@ LINE = EnvSpec(2, (-1.0,), (1.0,))
 
 
 CONFIG = S2acConfig(hidden=(8,), num_particles=3, num_references=3, num_steps=1, min_std=0.2, start_alpha=None)
+WIDE = S2acConfig(hidden=(8,), num_steps=0, min_std=1.5, start_alpha=None)
 
 
 def test_the_executed_law_is_the_energys():
     """S²AC without steps and 256 wide particles: what is executed fits exp(Q/α), which one particle's law does not."""
-    config = replace(CONFIG, num_particles=256, num_steps=0, min_std=1.5, max_std=3.0, alpha=0.01)
+    config = replace(WIDE, num_particles=256, max_std=3.0, alpha=0.01)
     algorithm = make_s2ac(LINE, replace(config, weighted=True))
     state = jax.jit(algorithm.init)(jax.random.key(3))
     observation = jnp.array([0.3, -0.7])
@@ -42,10 +44,11 @@ def test_the_executed_law_is_the_energys():
 
 def test_both_losses_are_of_the_weighted_policy():
     """At a low temperature the best of 32 wide particles has far less entropy than they have: critic and actor see that."""
-    config = replace(CONFIG, num_particles=32, num_steps=0, min_std=1.5, max_std=3.0, alpha=1e-4, weighted=True)
-    with_actor, without = (make_s2ac(LINE, replace(config, start_std=std)) for std in (None, 2.0))
+    config = replace(WIDE, num_particles=32, max_std=3.0, alpha=1e-4, weighted=True)
+    fixed = replace(config, start_std=2.0, **{name: getattr(S2acConfig, name) for name in ("min_std", "max_std")})
     batch = make_batch(8, spec=LINE)
-    for algorithm in (with_actor, without):  # without an actor the metrics are the critic target's
+    for one in (config, fixed):  # without an actor the metrics are the critic target's
+        algorithm = make_s2ac(LINE, one)
         state = jax.jit(algorithm.init)(jax.random.key(0))
         metrics = jax.jit(algorithm.update)(jax.random.key(1), state, batch)[1]
         whole = metrics["entropy_start"] + metrics["entropy_squash"]
@@ -90,7 +93,7 @@ def test_every_mode_is_visited_by_explore_and_taken_by_its_weight_otherwise():
 def test_explore_is_the_rule_of_training_and_hotter():
     config = replace(CONFIG, num_particles=64, weighted=True, explore_alpha=5.0, alpha=0.01, min_std=1.0, max_std=1.001)
     algorithm = make_s2ac(LINE, config)
-    assert algorithm.rules[0] == "explore"
+    assert algorithm.explore == "explore"
     assert "explore" not in make_s2ac(LINE, replace(config, explore_alpha=0.0)).rules
     state = jax.jit(algorithm.init)(jax.random.key(3))
 

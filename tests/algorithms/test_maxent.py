@@ -5,8 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from s2ac.algorithms.maxent import effective_size, soft_value
 from s2ac.algorithms.sac import SacConfig, make_sac
+from s2ac.algorithms.weights import effective_size, soft_value
 from transitions import SPEC, after_updates, first_gradient
 
 

@@ -20,7 +20,7 @@ from s2ac.algorithms.ppo import (
     policy_of,
     seen,
 )
-from s2ac.algorithms.sac import box_of
+from s2ac.algorithms.start import box_of
 from s2ac.nets.mlp import mlp
 from s2ac.types import EnvSpec
 from transitions import first_gradient, make_batch

@@ -11,7 +11,8 @@ from keys import recorded
 from s2ac.algorithms import ALGORITHMS
 from s2ac.algorithms.ddpg import DdpgConfig, make_ddpg
 from s2ac.algorithms.ppo import PpoConfig, make_ppo
-from s2ac.algorithms.s2ac import S2acConfig, make_s2ac
+from s2ac.algorithms.s2ac import make_s2ac
+from s2ac.algorithms.s2ac_config import S2acConfig
 from s2ac.algorithms.sac import SacConfig, make_sac
 from s2ac.algorithms.sac_nf import SacNfConfig, make_sac_nf
 from s2ac.algorithms.sql import SqlConfig, make_sql
@@ -43,7 +44,7 @@ def test_neither_the_first_parameters_nor_an_update_nor_an_action_draw_a_number_
     def once(key):
         key_init, key_update, key_act = jax.random.split(key, 3)
         state, _ = algorithm.update(key_update, algorithm.init(key_init), batch)
-        return algorithm.act(key_act, state, jnp.zeros(SPEC.observation_size), algorithm.rules[0])
+        return algorithm.act(key_act, state, jnp.zeros(SPEC.observation_size), algorithm.explore)
 
     monkeypatch.setattr(jax.random, "split", recorded(used, "split", jax.random.split))  # nor is a key split twice
     once(jax.random.key(7)).block_until_ready()

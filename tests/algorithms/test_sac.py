@@ -5,7 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from s2ac.algorithms.critics import critic_loss, min_value, td_target
-from s2ac.algorithms.sac import SacConfig, make_gaussian_policy, make_sac
+from s2ac.algorithms.sac import SacConfig, make_sac
+from s2ac.algorithms.start import make_start_policy
 from transitions import (
     RELU,
     SPEC,
@@ -22,7 +23,7 @@ def test_an_update_of_sac_by_hand():
     """The target network judges s', by its minimum less α log π of a fresh action, and follows; the actor climbs the new critic, by the
     same number. Each learns at its own rate."""
     config = SacConfig(hidden=(8,), discount=0.5, target_rate=0.25, alpha=0.3, critic_learning_rate=0.02)
-    algorithm, actor = make_sac(SPEC, config), make_gaussian_policy(SPEC, config)
+    algorithm, actor = make_sac(SPEC, config), make_start_policy(SPEC, config)
     state, batch, key = with_old_targets(first_state(algorithm)), make_batch(8), jax.random.key(1)
 
     def soft_values(params, critic, key, observations):

@@ -6,8 +6,8 @@ import numpy as np
 
 from s2ac.algorithms.amortized import make_network
 from s2ac.algorithms.critics import critic_loss, min_value, td_target
-from s2ac.algorithms.sac import box_of
 from s2ac.algorithms.sql import SqlConfig, make_sql, soft_value
+from s2ac.algorithms.start import box_of
 from transitions import (
     RELU,
     SPEC,

@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 
 from s2ac.algorithms.critics import critics_with_batch_norm, energy_of, min_value
-from s2ac.algorithms.s2ac import S2acConfig, make_s2ac, make_stein_policy
+from s2ac.algorithms.s2ac import make_s2ac, make_stein_policy
+from s2ac.algorithms.s2ac_config import S2acConfig
 from s2ac.algorithms.sac import SacConfig
 from s2ac.errors import InvalidArgument
 from s2ac.nets.batch_norm import EPSILON, RATE, average, batch_values, fold, init_normalised
-from s2ac.nets.mlp import critic_activations, critic_value, observe
+from s2ac.nets.critic import critic_activations, critic_value, observe
 from transitions import RELU, SPEC, assert_same, make_batch
 
 CONFIG = SacConfig(hidden=(16, 8), batch_norm=True, learn_alpha=True)

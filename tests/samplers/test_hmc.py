@@ -4,11 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from s2ac.samplers import (
-    ParticleState,
-    make_hmc,
-    run,
-)
+from s2ac.samplers import ParticleState, make_hmc, run
 from s2ac.samplers.hmc import energy, leapfrog
 from targets import assert_gumbel, gumbel, two_modes
 

@@ -4,12 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from s2ac.samplers import (
-    ParticleState,
-    make_dld,
-    make_sgld,
-    run,
-)
+from s2ac.samplers import ParticleState, make_dld, make_sgld, run
 from targets import assert_gumbel, gumbel, two_modes
 
 

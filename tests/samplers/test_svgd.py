@@ -8,10 +8,10 @@ from jax.test_util import check_grads
 
 from s2ac.distributions import Gaussian
 from s2ac.samplers import FORMS, make_svgd, run
+from s2ac.samplers.bounds import everywhere_norm
 from s2ac.samplers.interaction import _expanded, interaction
 from s2ac.samplers.kernel import mean, squared_distances
 from s2ac.samplers.protocol import score
-from s2ac.samplers.svgd import everywhere_norm
 from targets import gaussian, random_skewed, skewed, two_modes
 
 SHAPES = [(2, 1), (10, 2), (5, 6), (13, 4), (30, 17)]

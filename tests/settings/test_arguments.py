@@ -15,8 +15,11 @@ from s2ac.settings import resolve
         (["--algo", "sac", "--discount", "1.5"], "discount = 1.5: must be a number at least 0 and at most 1"),
         (["--algo", "ddpg", "--activation", "tanhh"], "must be one of elu, relu, silu, tanh (did you mean 'tanh'?)"),
         (["--algo", "s2ac", "--num-particles", "0"], "num_particles = 0: must be an integer of at least 1"),
-        (["--algo", "sac", "--workers", "2"], "workers = 2: has no effect on multigoal, which is written in JAX"),
-        (["--algo", "sac", "--overlap"], "overlap = True: has no effect on multigoal"),
+        (
+            ["--algo", "sac", "--workers", "2"],
+            "workers = 2: must be left out, it has no effect on multigoal, which is written in JAX",
+        ),
+        (["--algo", "sac", "--overlap"], "overlap = True: must be left out, it has no effect on multigoal"),
         (["--algo", "sac", "--steps", "inf"], "steps = inf: must be a number at least 1"),
         (["--algo", "sac", "--max-value", "0"], "max_value = 0.0: must be a finite number above 0"),
         (["--algo", "ppo", "--num-minibatches", "7"], "num_minibatches = 7: must divide a rollout"),

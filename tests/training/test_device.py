@@ -8,21 +8,14 @@ import pytest
 from probes import make_counter
 from s2ac.algorithms.ppo import PpoConfig, make_ppo
 from s2ac.algorithms.protocol import Algorithm
-from s2ac.algorithms.s2ac import S2acConfig, make_s2ac
+from s2ac.algorithms.s2ac import make_s2ac
+from s2ac.algorithms.s2ac_config import S2acConfig
 from s2ac.algorithms.sac import SacConfig, make_sac
 from s2ac.envs.jax_env import JaxEnv, TimeStep
 from s2ac.envs.multigoal.env import MultigoalConfig, make_multigoal
-from s2ac.training.device import (
-    EVALUATE,
-    INIT,
-    LoopConfig,
-    env_steps,
-    evaluate,
-    init_loop,
-    stream,
-    train_chunk,
-    warm_up,
-)
+from s2ac.training.device import env_steps, init_loop, train_chunk, warm_up
+from s2ac.training.evaluate import evaluate
+from s2ac.training.loop import EVALUATE, INIT, LoopConfig, stream
 from s2ac.types import EnvSpec
 
 

@@ -68,6 +68,6 @@ def test_no_two_draws_of_noise_are_the_same():
     algorithm = Algorithm(lambda key: jnp.zeros(()), act, update, "rollout", ("sample",))
     loop = awkward_loop(lambda spec: algorithm, Recording, num_envs=3, horizon=4)
     assert loop.advance(2)["seen"] == 7  # the mean over rounds, and not their sum
-    loop.play("sample", 3)
+    loop.play(("sample",), 3)
     assert len(sent) == 3 * 8 + 3 * 4
     assert len(set(sent)) == len(sent)

@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 from s2ac.algorithms.ddpg import DdpgConfig, make_ddpg
 from s2ac.algorithms.ppo import PpoConfig, make_ppo
 from s2ac.algorithms.protocol import ActionSample, Algorithm, Policy
-from s2ac.algorithms.s2ac import S2acConfig, make_s2ac
+from s2ac.algorithms.s2ac import make_s2ac
+from s2ac.algorithms.s2ac_config import S2acConfig
 from s2ac.algorithms.sac import SacConfig, make_sac
 from s2ac.algorithms.sac_nf import SacNfConfig, make_sac_nf
 from s2ac.algorithms.sql import SqlConfig, make_sql
@@ -37,5 +38,5 @@ ALGORITHMS: dict[str, Entry] = {
     "sac-nf": Entry(make_sac_nf, SacNfConfig()),
     "sql": Entry(make_sql, SqlConfig()),
     "ddpg": Entry(make_ddpg, DdpgConfig()),
-    "ppo": Entry(make_ppo, PpoConfig(), {"num_envs": 4, "horizon": 512, "num_updates": 1, "overlap": False}),
+    "ppo": Entry(make_ppo, PpoConfig(), {"num_envs": 4, "horizon": 512}),
 }

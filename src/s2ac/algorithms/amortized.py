@@ -10,12 +10,13 @@ states and draws is KL(executed ‖ f_ψ) up to a constant. So it loses no mode 
 """
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 
-from s2ac.algorithms.protocol import Energy
+from s2ac.algorithms.protocol import Auxiliary, Energy
+from s2ac.algorithms.start import box_of
 from s2ac.distributions import Box, Gaussian, std_between, uniform_pre_tanh
 from s2ac.nets.mlp import init_mlp, mlp
 from s2ac.samplers import make_svgd
@@ -106,3 +107,17 @@ def mixture_of(params: Params, observation: Array, activation: str, bounds: tupl
     output = mlp(params, observation, activation)
     means, raw = jnp.split(output[COMPONENTS:].reshape(2 * COMPONENTS, -1), 2)
     return Mixture(jax.nn.log_softmax(output[:COMPONENTS]), means, std_between(raw, *bounds))
+
+
+def make_mixture(spec: EnvSpec, config: Any) -> Auxiliary:
+    """f_ψ, a mixture fitted to what the policy executes."""
+    box, bounds = box_of(spec), (config.min_std, config.max_std)
+    law = lambda params, observation: mixture_of(params, observation, config.activation, bounds)  # noqa: E731
+
+    def loss(params: Params, observation: Array, particles: Array, shares: Array) -> Array:
+        return -shares @ jax.vmap(law(params, observation).log_density)(particles)
+
+    def act(key: Key, params: Params, observation: Array) -> Array:
+        return box.squash(law(params, observation).sample(key))
+
+    return Auxiliary(lambda key: init_mixture(key, spec, config.hidden), loss, act)

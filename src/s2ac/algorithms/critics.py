@@ -7,18 +7,11 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from s2ac.algorithms.protocol import Energy, OffPolicyConfig
+from s2ac.algorithms.config import OffPolicyConfig
+from s2ac.algorithms.protocol import Energy
 from s2ac.nets.batch_norm import average, batch_values, fold, init_normalised
-from s2ac.nets.mlp import (
-    Activations,
-    Critic,
-    critic_value,
-    init_critic,
-    key_apart,
-    observe,
-    piecewise_linear,
-    soft_update,
-)
+from s2ac.nets.critic import Activations, Critic, critic_value, init_critic, observe, piecewise_linear, soft_update
+from s2ac.nets.mlp import key_apart
 from s2ac.types import Array, EnvSpec, Key, Metrics, Transition
 
 

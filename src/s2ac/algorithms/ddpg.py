@@ -10,11 +10,13 @@ import jax
 import jax.numpy as jnp
 import optax
 
+from s2ac.algorithms.config import OffPolicyConfig
 from s2ac.algorithms.critics import critic_loss, init_critics, min_value, td_target
-from s2ac.algorithms.protocol import Algorithm, OffPolicyConfig
-from s2ac.algorithms.sac import box_of
+from s2ac.algorithms.protocol import Algorithm
+from s2ac.algorithms.start import box_of
 from s2ac.errors import check_name
-from s2ac.nets.mlp import Critic, init_mlp, mlp, soft_update
+from s2ac.nets.critic import Critic, soft_update
+from s2ac.nets.mlp import init_mlp, mlp
 from s2ac.ranges import NotNegative
 from s2ac.types import Array, EnvSpec, Key, Metrics, Params, Transition
 

@@ -18,9 +18,10 @@ import jax
 import jax.numpy as jnp
 import optax
 
+from s2ac.algorithms.config import NetworkConfig
 from s2ac.algorithms.critics import td_target
-from s2ac.algorithms.protocol import Algorithm, NetworkConfig
-from s2ac.algorithms.sac import box_of
+from s2ac.algorithms.protocol import Algorithm
+from s2ac.algorithms.start import box_of
 from s2ac.distributions import Box, Gaussian
 from s2ac.errors import InvalidArgument, check_name
 from s2ac.nets.mlp import ACTIVATIONS, init_mlp, mlp
@@ -153,16 +154,75 @@ def policy_of(params: Params, observation: Array, box: Box, activation: str) -> 
     return Gaussian(mean, box.half_width * jnp.exp(params[1]))
 
 
+class Heads(NamedTuple):
+    """The two networks of PPO, for one observation."""
+
+    config: PpoConfig
+    box: Box
+
+    def law(self, params: Params, observation: Array) -> Gaussian:
+        """The law of the actions."""
+        return policy_of(params, observation, self.box, self.config.activation)
+
+    def value(self, params: Params, observation: Array) -> Array:
+        """V."""
+        return mlp(params[2], observation, self.config.activation)[0]
+
+    def loss(
+        self, params: Params, rows: Transition, old: Array, advantage: Array, returns: Array
+    ) -> tuple[Array, Metrics]:
+        """What a minibatch descends."""
+        config = self.config
+        laws = jax.vmap(self.law, (None, 0))(params, rows.observation)
+        log_prob = jax.vmap(Gaussian.log_density)(laws, rows.action)
+        entropy = jnp.mean(jax.vmap(Gaussian.entropy)(laws))
+        even = (advantage - jnp.mean(advantage)) / (jnp.std(advantage) + 1e-8)  # a constant advantage stays finite
+        policy = -jnp.mean(clipped_objective(jnp.exp(log_prob - old), even, config.clip))
+        value = jnp.mean((jax.vmap(self.value, (None, 0))(params, rows.observation) - returns) ** 2)
+        total = policy + config.value_weight * value - config.entropy_weight * entropy
+        return total, {"policy_loss": policy, "value_loss": value, "entropy": entropy}
+
+
+def over(function: Any) -> Any:
+    """A function of parameters and one observation, over the steps and environments of a rollout."""
+    return jax.vmap(jax.vmap(function, (None, 0)), (None, 0))
+
+
+def normal(scale: Scale, observation: Array) -> Array:
+    """An observation less the mean, over the standard deviation."""
+    return (observation - scale.observation.mean) / deviation(scale.observation)
+
+
+def normalised(config: PpoConfig, scale: Scale, rollout: Transition, ended: Array) -> tuple[Scale, Transition]:
+    """The scale with a rollout `[T, N, …]` added; the rollout's observations by the scale before, its rewards by the one after."""
+    sums = jax.vmap(discounted_sums, (1, 1, None), 1)(rollout.reward, ended, config.discount)
+    observations = rollout.observation.reshape(-1, rollout.observation.shape[-1])
+    after = Scale(seen(scale.observation, observations), seen(scale.gain, sums.reshape(-1)))
+    return after, rollout._replace(
+        observation=over(normal)(scale, rollout.observation),
+        next_observation=over(normal)(scale, rollout.next_observation),
+        reward=rollout.reward / deviation(after.gain),
+    )
+
+
+def rows_of(heads: Heads, params: Params, rollout: Transition, ended: Array) -> Any:
+    """Transitions, log-densities, advantages and returns of a rollout in a row, as constants."""
+    config = heads.config
+    values = over(heads.value)(params, rollout.observation)
+    next_values = over(heads.value)(params, rollout.next_observation)
+    advantage = jax.vmap(advantages, (1, 1, 1, 1, 1, None, None), 1)(
+        rollout.reward, rollout.terminated, ended, values, next_values, config.discount, config.trace
+    )
+    laws = over(heads.law)(params, rollout.observation)
+    old = jax.vmap(jax.vmap(Gaussian.log_density))(laws, rollout.action)
+    data = jax.lax.stop_gradient((rollout, old, advantage, advantage + values))
+    return jax.tree.map(lambda field: field.reshape((-1, *field.shape[2:])), data)
+
+
 def make_ppo(spec: EnvSpec, config: PpoConfig) -> Algorithm:
     """PPO."""
-    box = box_of(spec)
+    heads = Heads(config, box_of(spec))
     optimiser = optax.chain(optax.clip_by_global_norm(config.max_gradient_norm), optax.adam(config.learning_rate))
-
-    def law_of(params: Params, observation: Array) -> Gaussian:
-        return policy_of(params, observation, box, config.activation)
-
-    def value_of(params: Params, observation: Array) -> Array:
-        return mlp(params[2], observation, config.activation)[0]
 
     def init(key: Key) -> PpoState:
         key_policy, key_value = jax.random.split(key)
@@ -173,47 +233,12 @@ def make_ppo(spec: EnvSpec, config: PpoConfig) -> Algorithm:
         scale = Scale(no_moments((spec.observation_size,)), no_moments()) if config.normalize else ()
         return PpoState(params, optimiser.init(params), jnp.zeros((), jnp.int32), scale)
 
-    def normal(state: PpoState, observation: Array) -> Array:
-        if not config.normalize:
-            return observation
-        return (observation - state.scale.observation.mean) / deviation(state.scale.observation)
-
-    def measured(scale: Scale, rollout: Transition, ended: Array) -> Scale:
-        sums = jax.vmap(discounted_sums, (1, 1, None), 1)(rollout.reward, ended, config.discount)
-        observations = rollout.observation.reshape(-1, spec.observation_size)
-        return Scale(seen(scale.observation, observations), seen(scale.gain, sums.reshape(-1)))
-
-    def loss(params: Params, rows: Transition, old: Array, advantage: Array, returns: Array) -> tuple[Array, Metrics]:
-        laws = jax.vmap(law_of, (None, 0))(params, rows.observation)
-        log_prob = jax.vmap(Gaussian.log_density)(laws, rows.action)
-        entropy = jnp.mean(jax.vmap(Gaussian.entropy)(laws))
-        even = (advantage - jnp.mean(advantage)) / (jnp.std(advantage) + 1e-8)  # a constant advantage stays finite
-        policy = -jnp.mean(clipped_objective(jnp.exp(log_prob - old), even, config.clip))
-        value = jnp.mean((jax.vmap(value_of, (None, 0))(params, rows.observation) - returns) ** 2)
-        total = policy + config.value_weight * value - config.entropy_weight * entropy
-        return total, {"policy_loss": policy, "value_loss": value, "entropy": entropy}
-
     def update(key: Key, state: PpoState, rollout: Transition) -> tuple[PpoState, Metrics]:
         """`rollout` is `[T, N, …]`; every row is used once per epoch."""
-        over = lambda function: jax.vmap(jax.vmap(function, (None, 0)), (None, 0))  # noqa: E731
-        ended = jnp.maximum(rollout.terminated, rollout.truncated)
-        scale = state.scale
+        ended, scale = jnp.maximum(rollout.terminated, rollout.truncated), state.scale
         if config.normalize:
-            scale = measured(state.scale, rollout, ended)
-            rollout = rollout._replace(
-                observation=over(normal)(state, rollout.observation),
-                next_observation=over(normal)(state, rollout.next_observation),
-                reward=rollout.reward / deviation(scale.gain),
-            )
-        values = over(value_of)(state.params, rollout.observation)
-        next_values = over(value_of)(state.params, rollout.next_observation)
-        advantage = jax.vmap(advantages, (1, 1, 1, 1, 1, None, None), 1)(
-            rollout.reward, rollout.terminated, ended, values, next_values, config.discount, config.trace
-        )
-        laws = over(law_of)(state.params, rollout.observation)
-        old = jax.vmap(jax.vmap(Gaussian.log_density))(laws, rollout.action)
-        data = jax.lax.stop_gradient((rollout, old, advantage, advantage + values))
-        rows = jax.tree.map(lambda field: field.reshape((-1, *field.shape[2:])), data)
+            scale, rollout = normalised(config, state.scale, rollout, ended)
+        rows = rows_of(heads, state.params, rollout, ended)
         num = rows[1].shape[0]
         if num % config.num_minibatches:
             raise InvalidArgument(
@@ -222,7 +247,7 @@ def make_ppo(spec: EnvSpec, config: PpoConfig) -> Algorithm:
 
         def minibatch(carry: PpoState, index: Array) -> tuple[PpoState, Metrics]:
             part = jax.tree.map(lambda field: field[index], rows)
-            gradient, metrics = jax.grad(loss, has_aux=True)(carry.params, *part)
+            gradient, metrics = jax.grad(heads.loss, has_aux=True)(carry.params, *part)
             updates, memory = optimiser.update(gradient, carry.memory)
             params = optax.apply_updates(carry.params, updates)
             return carry._replace(params=params, memory=memory, update_step=carry.update_step + 1), metrics
@@ -236,7 +261,7 @@ def make_ppo(spec: EnvSpec, config: PpoConfig) -> Algorithm:
 
     def act(key: Key, state: PpoState, observation: Array, rule: str) -> Array:
         check_name("select", rule, RULES)
-        law = law_of(state.params, normal(state, observation))
+        law = heads.law(state.params, normal(state.scale, observation) if config.normalize else observation)
         return law.mean if rule == "mean" else law.sample(key, 1)[0]
 
     return Algorithm(init, act, update, "rollout", RULES)

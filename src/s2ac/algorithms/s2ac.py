@@ -9,11 +9,11 @@ Particles live before the squash: u in R^D, action a = squash(u). For one state 
     density      log q(x^L) = log q⁰(x⁰) − Σ_l log det(I + ε ∇v(x^l)),  log π(a|s) = log q(x^L) − log |det da/du|
     executed     any particle; or, `weighted`, particle i in proportion to w_i = exp(Q_i/α)/π_i
 
-**What is exact.** Given the references, T is one smooth map for all particles, invertible everywhere by its bound (`everywhere_norm`), and
+**What is exact.** Given the references, T is one smooth map for all particles, invertible everywhere by its bound (`samplers/bounds.py`), and
 needs first derivatives of Q alone, so log q is exact, whatever critic is climbed: E[exp(log p − log q)] = ∫p for every set of references.
 (The forms with a score of the particle's own need a smooth critic for that: at the kinks of a ReLU one their map jumps.)
 **What is a bound.** The references are drawn anew for every action: −E log q is a lower bound of the executed law's entropy, and α log mean w
-one of its soft value (`maxent.soft_value`); the gap closes with more particles.
+one of its soft value (`weights.soft_value`); the gap closes with more particles.
 
 The three systems of the paper: S²AC(φ,θ) learns the start; S²AC(φ) has a fixed one, `start_std`; S²AC(φ,θ,ψ) adds f_ψ, `amortized`.
 Departures from the paper: the paper's velocity is α times the one above, which is why ε is in units of α; its particles are their own
@@ -21,196 +21,77 @@ references (`form`, preset `paper`), so their density is approximate; it learns 
 has SAC's loss. With `num_steps = 0` and one particle this is SAC, with flows SAC-NF, bit for bit.
 """
 
-from dataclasses import dataclass
-from typing import Annotated
-
 import jax
 import jax.numpy as jnp
 
-from s2ac.algorithms.amortized import init_mixture, mixture_of, policy_target
-from s2ac.algorithms.maxent import Auxiliary, make_maxent
+from s2ac.algorithms.amortized import make_mixture, policy_target
+from s2ac.algorithms.maxent import make_maxent
 from s2ac.algorithms.protocol import ActionSample, Algorithm, Energy, Policy
-from s2ac.algorithms.sac import box_of, gaussian_of, init_gaussian
-from s2ac.algorithms.sac_nf import SacNfConfig
-from s2ac.distributions import Gaussian
-from s2ac.errors import InvalidArgument, is_known
-from s2ac.flows import Flowed, init_flows
-from s2ac.nets.mlp import key_apart
-from s2ac.ranges import NOT_NEGATIVE, Count, CountOrZero, Flag, Positive, PositiveOrNone, Sizes, one_of, or_none
-from s2ac.samplers import FORMS, Sampler, make_svgd, run
+from s2ac.algorithms.s2ac_config import S2acConfig
+from s2ac.algorithms.start import box_of, make_fixed_start, make_start, start_metrics
+from s2ac.samplers import Sampler, make_svgd, run
 from s2ac.samplers.kernel import mean
 from s2ac.types import Array, EnvSpec, Key, Params
 
 
-@dataclass(frozen=True)
-class S2acConfig(SacNfConfig):
-    """S²AC in its three forms."""
-
-    num_flows: CountOrZero = 0
-    """Flows that a learned start passes through before the sampler, as in SAC-NF."""
-
-    num_particles: Count = 4
-    """N, particles per observation, whose density is known."""
-
-    num_references: CountOrZero = 4
-    """M, other particles, which move them; 0 for a form without references."""
-
-    num_steps: CountOrZero = 3
-    """L, SVGD steps."""
-
-    step_size: Positive = 0.4
-    """ε in units of α: a step is step_size · (k ∇Q + α ∇k)."""
-
-    max_jacobian_norm: PositiveOrNone = 0.9
-    """Bound on ε‖∇v‖, below 1; None for no bound, where the form has no references."""
-
-    bandwidth_factor: Positive = 0.25
-    """σ² of the kernel over the mean squared distance of what moves the particles."""
-
-    form: Annotated[str, one_of(FORMS)] = "tracer"
-    """tracer, tracer-own-score or tracer-normalized with references; all, leave-one-out, paper or normalized without: see samplers/svgd.py."""
-
-    weighted: Flag = False
-    """Execute a particle in proportion to its importance weight, and learn what that policy is worth: for tasks where modes matter."""
-
-    start_std: PositiveOrNone = None
-    """If given, the start is fixed, N(0, start_std²), and nothing of it is learned: S²AC(φ)."""
-
-    start_alpha: Annotated[float | None, or_none(NOT_NEGATIVE)] = 0.0
-    """A learned start is SAC's policy at the temperature α + start_alpha. None: it is learned through the sampler, as in the paper."""
-
-    explore_alpha: Annotated[float, NOT_NEGATIVE] = 0.0
-    """With `weighted`: experience is collected with weights of the temperature α + explore_alpha, so that every mode is visited."""
-
-    guide: Sizes = ()
-    """Hidden layers of a critic that the sampler climbs and that is not used to compute targets; none if empty. See `with_guide`."""
-
-    amortized: Flag = False
-    """Also train f_ψ, a mixture that imitates what is executed, for use at test time (φ,θ,ψ)."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        _check(self)
-
-    @property
-    def has_references(self) -> bool:
-        """Whether the particles are moved by others."""
-        return bool(self.num_steps) and FORMS[self.form].tracer
-
-
-def _check(config: S2acConfig) -> None:
-    """Refuse combinations that cannot work, or in which a setting of the policy has no effect."""
-    moved, tracer, fixed = bool(config.num_steps), FORMS[config.form].tracer, config.start_std is not None
-    bound, where_fixed = config.max_jacobian_norm, f"where the start is fixed (start_std = {config.start_std})"
-    unbounded = bound is None or (is_known(bound) and bound >= 1)
-    hotter = not is_known(config.explore_alpha) or config.explore_alpha > 0
-    refused = [
-        (moved and tracer and config.num_references < 2, "num_references", f"must be at least 2 for form {config.form!r}"),
-        (moved and not tracer and config.num_references > 0, "num_references", f"must be 0 for form {config.form!r}"),
-        (moved and not tracer and config.num_particles < 2, "num_particles", f"must be at least 2 for form {config.form!r}"),
-        (moved and tracer and unbounded, "max_jacobian_norm", "must be below 1 with references, or the map may fold and the density is not exact"),
-        # a score of the particle's own jumps at a critic's kinks, which no Jacobian sees
-        (config.weighted and moved and config.form != "tracer", "weighted", f"needs an exact density, and form {config.form!r} has none (--form tracer, or --no-weighted)"),
-        # the batch's statistics would be of any particle, not of the executed ones
-        (config.weighted and config.batch_norm, "weighted", "must be off where batch_norm is on (--no-batch-norm or --no-weighted)"),
-        (hotter and not config.weighted, "explore_alpha", "must be 0 where weighted is off"),
-        (fixed and config.start_alpha is not None, "start_alpha", f"must be None {where_fixed}"),
-        (fixed and config.num_flows > 0, "num_flows", f"must be 0 {where_fixed}"),
-        (config.guide and not moved, "guide", "must be empty where there are no steps (num_steps = 0)"),
-        (config.guide and config.frequency is not None, "guide", f"must be empty where frequency is set (it is {config.frequency}): its action would see no sine"),
-    ]  # fmt: skip
-    for found, name, why in refused:
-        if found:
-            raise InvalidArgument(f"{name} = {getattr(config, name)}: {why}")
-
-
 def make_sampler(config: S2acConfig, alpha: Array | float) -> Sampler:
     """The config's SVGD sampler at a temperature. Its density is exact with references, the paper's first order without."""
+    exact = config.has_references
     return make_svgd(
         config.step_size * alpha,
         mean(config.bandwidth_factor),
         config.form,
-        "log-det" if config.has_references else "trace",
-        "exact" if config.has_references else "hutchinson",
+        "log-det" if exact else "trace",
+        "exact" if exact else "hutchinson",
         config.max_jacobian_norm,
-        config.num_references if config.has_references else None,
+        config.num_references if exact else None,
     )
+
+
+RECORDED = ("step_size", "jacobian_norm", "guarded", "folded", "bandwidth")
+"""Of what a sampler tells about its steps, what is recorded."""
 
 
 def make_stein_policy(spec: EnvSpec, config: S2acConfig) -> Policy:
     """Particles of one observation, moved by SVGD from the start."""
     box = box_of(spec)
+    start = make_start(spec, config) if config.start_std is None else make_fixed_start(spec, config.start_std)
     drawn = config.num_particles + (config.num_references if config.has_references else 0)
 
-    def start_of(params: Params, observation: Array) -> Flowed:
-        if config.start_std is not None:
-            fixed = Gaussian(jnp.zeros(spec.action_size), jnp.full(spec.action_size, config.start_std))
-            return Flowed(fixed, config.flow, ())
-        network, flows = params if config.num_flows else (params, ())
-        return Flowed(gaussian_of(network, observation, config), config.flow, flows)
-
     def draw(key: Key, params: Params, observation: Array, energy: Energy, alpha: Array) -> ActionSample:
-        law = start_of(params, observation)
+        law = start.law(params, observation)
         key_start, key_run = jax.random.split(key)
         particles, log_start, log_det = law.draw(key_start, drawn)
         log_density = log_start - log_det
-        metrics = {"entropy_start": -jnp.mean(log_start)}
-        if config.num_flows:
-            metrics["entropy_flow"] = jnp.mean(log_det)
+        metrics = start_metrics(law, log_start, log_det)
         if config.num_steps:
             sampler, target = make_sampler(config, alpha), policy_target(box, energy, alpha)
             state, info = run(sampler, key_run, sampler.init(particles, log_density), target, config.num_steps)
             metrics["entropy_sampler"] = jnp.mean(log_density) - jnp.mean(state.log_density)
             particles, log_density = state.particles, state.log_density
-            metrics |= {name: jnp.mean(getattr(info, name)) for name in STEPS}
+            metrics |= {name: jnp.mean(getattr(info, name)) for name in RECORDED}
             metrics["particle_std"] = jnp.mean(jnp.std(particles, axis=0))
         squash = jax.vmap(box.log_det)(particles)
-        metrics |= {"entropy_squash": jnp.mean(squash), "std": jnp.mean(law.gaussian.std)}
+        metrics["entropy_squash"] = jnp.mean(squash)
         return ActionSample(jax.vmap(box.squash)(particles), log_density - squash, metrics, particles)
 
     def start_loss(key: Key, params: Params, observation: Array, energy: Energy, alpha: Array) -> Array:
         """SAC's, at the start's own temperature."""
         assert config.start_alpha is not None
-        particles, log_start, log_det = start_of(params, observation).draw(
-            jax.random.split(key)[0], config.num_particles
-        )
+        law = start.law(params, observation)
+        particles, log_start, log_det = law.draw(jax.random.split(key)[0], config.num_particles)
         log_prob = log_start - log_det - jax.vmap(box.log_det)(particles)
         value = jax.vmap(lambda u: energy(box.squash(u)))(particles)
         return jnp.mean((alpha + config.start_alpha) * log_prob - value)
 
     def mean_action(params: Params, observation: Array) -> Array:
-        return box.squash(start_of(params, observation).middle)
-
-    def init(key: Key) -> Params:
-        if config.start_std is not None:
-            return ()
-        network = init_gaussian(key, spec, config)
-        flows = init_flows(key_apart(key), config.flow, config.num_flows, spec.action_size)
-        return (network, flows) if flows else network
+        return box.squash(start.law(params, observation).middle)
 
     loss = None if config.start_alpha is None else start_loss
-    return Policy(init, draw, mean_action, loss, config.weighted, config.explore_alpha)
-
-
-STEPS = ("step_size", "jacobian_norm", "guarded", "folded", "bandwidth")
-"""Of what a sampler tells about its steps, what is recorded."""
-
-
-def make_amortized(spec: EnvSpec, config: S2acConfig) -> Auxiliary:
-    """f_ψ, a mixture fitted to what is executed: see `amortized.py`."""
-    box, bounds = box_of(spec), (config.min_std, config.max_std)
-    law = lambda params, observation: mixture_of(params, observation, config.activation, bounds)  # noqa: E731
-
-    def loss(params: Params, observation: Array, particles: Array, shares: Array) -> Array:
-        return -shares @ jax.vmap(law(params, observation).log_density)(particles)
-
-    def act(key: Key, params: Params, observation: Array) -> Array:
-        return box.squash(law(params, observation).sample(key))
-
-    return Auxiliary(lambda key: init_mixture(key, spec, config.hidden), loss, act)
+    return Policy(start.init, draw, mean_action, loss, config.weighted, config.explore_alpha)
 
 
 def make_s2ac(spec: EnvSpec, config: S2acConfig) -> Algorithm:
     """S²AC."""
-    auxiliary = make_amortized(spec, config) if config.amortized else None
-    return make_maxent(spec, config, make_stein_policy(spec, config), auxiliary, config.guide)
+    beside = make_mixture(spec, config) if config.amortized else None
+    return make_maxent(spec, config, make_stein_policy(spec, config), beside, config.guide)

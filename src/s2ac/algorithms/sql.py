@@ -14,12 +14,14 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from s2ac.algorithms.amortized import make_network, policy_target, stein_loss
+from s2ac.algorithms.amortized import Network, make_network, policy_target, stein_loss
+from s2ac.algorithms.config import OffPolicyConfig
 from s2ac.algorithms.critics import critic_loss, init_critics, min_value, td_target
-from s2ac.algorithms.protocol import ActionSample, Algorithm, OffPolicyConfig
-from s2ac.algorithms.sac import box_of
+from s2ac.algorithms.protocol import ActionSample, Algorithm
+from s2ac.algorithms.start import box_of
+from s2ac.distributions import Box
 from s2ac.errors import check_name
-from s2ac.nets.mlp import Critic, soft_update
+from s2ac.nets.critic import Critic, soft_update
 from s2ac.ranges import Count, Positive
 from s2ac.types import Array, EnvSpec, Key, Metrics, Params, Transition
 
@@ -104,6 +106,14 @@ def make_sql(spec: EnvSpec, config: SqlConfig) -> Algorithm:
         state = SqlState(critic, target_critic, actor, critic_memory, actor_memory, state.update_step + 1)
         return state, {**metrics, "soft_value": jnp.mean(values)}
 
+    act, value, cloud = _acting(config, box, network)
+    return Algorithm(init, act, update, "replay", RULES, cloud=cloud, value=value)
+
+
+def _acting(config: SqlConfig, box: Box, network: Network) -> tuple[Any, Any, Any]:
+    """How it acts, its critic's Q, and many actions of one observation."""
+    alpha = jnp.asarray(config.alpha, jnp.float32)
+
     def drawn(key: Key, state: SqlState, observation: Array) -> Array:
         return box.squash(network.draw(key, state.actor, observation, 1)[0])
 
@@ -126,4 +136,4 @@ def make_sql(spec: EnvSpec, config: SqlConfig) -> Algorithm:
         action = jax.vmap(lambda k: drawn(k, state, observation))(jax.random.split(key, num))
         return ActionSample(action, jnp.full(num, jnp.nan), {})  # its density is not known
 
-    return Algorithm(init, act, update, "replay", RULES, cloud, value)
+    return act, value, cloud

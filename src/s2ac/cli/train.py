@@ -5,16 +5,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import tyro
 
 from s2ac.algorithms import ALGORITHMS
-from s2ac.envs.multigoal.env import THREE_GOALS
-from s2ac.errors import InvalidArgument, S2acError, check_count, check_name
+from s2ac.errors import InvalidArgument, check_name
 from s2ac.settings import RunConfig, resolve
 from s2ac.settings.arguments import HELP, split, word_of
 from s2ac.text import printable
-from s2ac.training.trainer import open_run, resume_run, start, train
+from s2ac.training.trainer import resume_run, start, train
 
 
 def parse_train(arguments: list[str]) -> Callable[[], None]:
@@ -115,37 +113,3 @@ def _report(directory: Path, finished: bool) -> None:
     from s2ac.report.write import write_at_end
 
     write_at_end(directory, finished)
-
-
-def run_evaluate(directory: Path, episodes: int, rules: tuple[str, ...], picture: str | None) -> None:
-    """Play with a run's newest checkpoint: a line per seed and rule, and for multigoal the share of each goal."""
-    check_count("episodes", episodes, 1)
-    run, complaints = open_run(directory, replay=False)
-    for rule in rules:
-        check_name("select", rule, run.algorithm.rules)
-    if picture and not run.about["env"].startswith("multigoal"):
-        raise S2acError(f"--picture draws multigoal only, not {run.about['env']}")
-    for complaint in complaints:
-        print(f"note: {complaint}")
-    played = run.play(rules, episodes)
-    for rule, result in played.items():
-        for index in range(run.config.seeds):
-            total = result.total[index]
-            goals = ""
-            if run.about["env"].startswith("multigoal"):
-                shares = goal_shares(np.asarray(result.observation[index, :, -1]))
-                goals = ", goals " + " ".join(f"{share:.2f}" for share in shares)
-            seed = run.config.first_seed + index
-            print(f"{rule}, seed {seed}: return {total.mean():.2f} ± {total.std():.2f} over {episodes} episodes{goals}")
-    if picture:
-        from s2ac.studies.multigoal.figures import draw_trajectories
-
-        rule = rules[0]
-        draw_trajectories(np.asarray(played[rule].observation), f"{run.about['algo']}, {rule}", Path(picture))
-        print(f"picture: {picture}")
-
-
-def goal_shares(ends: np.ndarray, radius: float = 0.5) -> np.ndarray:
-    """Share of the episodes `[E, 2]` that ended within each goal."""
-    distances = np.linalg.norm(ends[:, None] - np.array(THREE_GOALS)[None], axis=-1)
-    return (distances <= radius + 1e-6).mean(axis=0)

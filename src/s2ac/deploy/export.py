@@ -14,19 +14,17 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from s2ac.deploy.noise import Unexportable, with_noise
+from s2ac.deploy.source import Trained
 from s2ac.deploy.weights import Runner, load_weights, write_weights
 from s2ac.errors import DiskError, InvalidArgument, check_count, check_name
 from s2ac.types import Array
-
-if TYPE_CHECKING:
-    from s2ac.agent import Agent
 
 FORMATS = {"onnx": ".onnx", "stablehlo": ".stablehlo", "weights": ".safetensors"}
 TOLERANCE = 1e-5
@@ -56,7 +54,7 @@ class Policy(NamedTuple):
 
 
 def export(
-    agent: "Agent",
+    agent: Trained,
     file: str | Path,
     format: str = "onnx",
     select: str = "sample",
@@ -102,7 +100,7 @@ def export(
     return Exported(path, policy.noise_size, difference, ties)
 
 
-def policy_of(agent: "Agent", select: str, seed_index: int = 0, noise_seed: int | None = None) -> Policy:
+def policy_of(agent: Trained, select: str, seed_index: int = 0, noise_seed: int | None = None) -> Policy:
     """The agent's rule with explicit noise, its parameters inside and its action clipped into the box."""
     spec, state = agent.spec, agent.policy_state(seed_index)
     low, high = np.array(spec.action_low, np.float32), np.array(spec.action_high, np.float32)

@@ -3,18 +3,23 @@
 import os
 import sys
 import warnings
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import gymnasium
+import jax
 import numpy as np
 
-from s2ac.agent import Agent, load
-from s2ac.envs.gymnasium.adapter import CUSTOM
+from s2ac.deploy.source import Trained
+from s2ac.envs.as_gymnasium import AsGymnasium
+from s2ac.envs.gymnasium.adapter import CUSTOM, HostEnvs, registered
+from s2ac.envs.gymnasium.simulators import MakeEnv
+from s2ac.envs.registry import ENVIRONMENTS, EnvLike, environment
 from s2ac.errors import InvalidArgument, S2acError, check_count, check_name
+from s2ac.training.evaluate import EVALUATION, HostPlayer
 
 ENDINGS = (".mp4", ".gif")
-GYMNASIUM_NAMES = {"multigoal": "s2ac/Multigoal-v0", "multigoal-far": "s2ac/MultigoalFar-v0"}
 HOLD = 5  # frames that an episode's last picture stays
 
 
@@ -27,13 +32,13 @@ class Video(NamedTuple):
 
 
 def play(
-    agent: Agent,
+    agent: Trained,
     file: str | Path,
     episodes: int = 3,
     select: str = "sample",
     *,
     seed_index: int = 0,
-    env: gymnasium.Env | None = None,
+    env: EnvLike | None = None,
 ) -> Video:
     """Play episodes and write their pictures to an .mp4 or .gif.
 
@@ -46,27 +51,37 @@ def play(
         raise InvalidArgument(f"video = {str(path)!r}: must end in {' or '.join(ENDINGS)}")
     if path.suffix == ".mp4":
         _imageio()  # say what is missing before the play, not after it
-    env = env or rendered(agent.env_name)
-    frames: list[np.ndarray] = []
-    returns = []
+    name = agent.env_name
+    make = partial(rendered, name) if env is None else environment(env)[1] or partial(rendered, environment(env)[0])
+    envs = HostEnvs(make, name, [seed_index], episodes, EVALUATION, once=True, spec=agent.spec)
     try:
-        for episode in range(episodes):
-            observation, _ = env.reset(seed=episode)
-            frames.append(_picture(env, agent.env_name))
-            total, ended = 0.0, False
-            while not ended:
-                flat = observation if isinstance(observation, dict) else np.asarray(observation)
-                action = agent.predict(flat, select, seed_index=seed_index)
-                observation, reward, terminated, truncated, _ = env.step(action.astype(env.action_space.dtype))
-                total, ended = total + float(reward), terminated or truncated
-                frames.append(_picture(env, agent.env_name))
-            frames += [frames[-1]] * HOLD
-            returns.append(total)
+        films, returns = _films(agent, make, envs, select, seed_index)
+        fps = int(envs.envs[0][0].metadata.get("render_fps", 30))
     finally:
-        env.close()
+        envs.close()
+    frames = [frame for film in films for frame in [*film, *[film[-1]] * HOLD]]
     path.parent.mkdir(parents=True, exist_ok=True)
-    _write(path, frames, int(env.metadata.get("render_fps", 30)))
+    _write(path, frames, fps)
     return Video(path, len(frames), returns)
+
+
+def _films(
+    agent: Trained, make: MakeEnv, envs: HostEnvs, select: str, seed_index: int
+) -> tuple[list[list[np.ndarray]], list[float]]:
+    """The pictures of every environment's first episode, and their returns."""
+    cameras, name = envs.envs[0], agent.env_name
+    films = [[_picture(camera, name)] for camera in cameras]
+    alive, total = np.ones(len(cameras), bool), np.zeros(len(cameras))
+    player = HostPlayer(make, name, agent.algorithm, agent.spec, [seed_index])
+    states = jax.tree.map(lambda leaf: leaf[None], agent.policy_state(seed_index))
+    for _, step in player.steps(states, (select,), envs):
+        total += alive * step.reward[0, 0]
+        for index in np.flatnonzero(alive):
+            films[index].append(_picture(cameras[index], name))
+        alive &= np.maximum(step.terminated, step.truncated)[0, 0] == 0
+        if not alive.any():
+            return films, total.tolist()
+    raise AssertionError("steps go on as long as they are asked for")
 
 
 def rendered(name: str) -> gymnasium.Env:
@@ -75,12 +90,15 @@ def rendered(name: str) -> gymnasium.Env:
         raise InvalidArgument(
             f"env = {name!r} is an environment of your own: s2ac.deploy.video.play(agent, file, env=...)"
         )
-    if name in GYMNASIUM_NAMES or name.startswith("s2ac/"):
-        import s2ac.envs.multigoal.gymnasium  # noqa: F401  registers it
-    elif sys.platform == "linux" and not (os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")):
+    entry = ENVIRONMENTS.get(name)
+    if entry and not entry.gymnasium:
+        if entry.make().render is None:
+            raise S2acError(f"{name} cannot be filmed: it has no pictures (JaxEnv.render)")
+        return AsGymnasium(entry.make(), "rgb_array")
+    if not entry and sys.platform == "linux" and not (os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")):
         os.environ.setdefault("MUJOCO_GL", "egl")  # MuJoCo's own default wants a display
     try:
-        return gymnasium.make(GYMNASIUM_NAMES.get(name, name), render_mode="rgb_array")
+        return gymnasium.make(registered(entry.gymnasium or name if entry else name), render_mode="rgb_array")
     except Exception as error:
         raise _cannot(name, error) from error
 
@@ -126,9 +144,3 @@ def _write(path: Path, frames: list[np.ndarray], fps: int) -> None:
                     writer.append_data(frame)
     except OSError as error:
         raise S2acError(f"cannot write {path}: {error}") from error
-
-
-def run_play(run: Path, video: str, episodes: int, select: str) -> None:
-    """The command `play`."""
-    made = play(load(run), video, episodes, select)
-    print(f"{made.file}: {made.frames} frames, returns {', '.join(f'{value:.1f}' for value in made.returns)}")

@@ -4,17 +4,15 @@ import json
 import math
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from s2ac.algorithms.amortized import COMPONENTS
 from s2ac.algorithms.ppo import folded
 from s2ac.deploy.noise import Unexportable
+from s2ac.deploy.source import Trained
 from s2ac.nets.mlp import Layer
-
-if TYPE_CHECKING:
-    from s2ac.agent import Agent
 
 Runner = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
@@ -32,7 +30,7 @@ def write_weights(policy: Any, path: Path, batch: int, about: dict[str, Any]) ->
 
 
 def network_of(
-    agent: "Agent", select: str, seed_index: int, noise_seed: int | None
+    agent: Trained, select: str, seed_index: int, noise_seed: int | None
 ) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
     """The one network that a rule runs, its arrays by name, and how to run it: see `run_network`."""
     state, config, algo = agent.policy_state(seed_index), agent.algorithm_config, agent.algo

@@ -22,3 +22,4 @@ class JaxEnv(NamedTuple):
     reset: Callable[[Key], tuple[Any, Array]]
     step: Callable[[Key, Any, Array], tuple[Any, TimeStep]]
     max_steps: int
+    render: Callable[[Any], Any] | None = None  # a state to a picture [H, W, 3] of bytes, not compiled

@@ -15,7 +15,8 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from s2ac.nets.mlp import Critic, Layer, init_layers, joined_sizes, split_critic
+from s2ac.nets.critic import Critic, joined_sizes, split_critic
+from s2ac.nets.mlp import Layer, init_layers
 from s2ac.types import Array, Key
 
 EPSILON = 1e-3  # as in CrossQ

@@ -18,12 +18,12 @@ from safetensors import SafetensorError
 from safetensors.numpy import load
 
 from s2ac.algorithms import ALGORITHMS, ActionSample, Algorithm
-from s2ac.envs.gymnasium.adapter import CUSTOM, HostEnvs, maker, module_and_id, spec_of
+from s2ac.envs.gymnasium.adapter import CUSTOM, HostEnvs, module_and_id
+from s2ac.envs.registry import ENVIRONMENTS, maker_of, probe
 from s2ac.errors import S2acError
+from s2ac.runs.about import configs_of
 from s2ac.runs.checkpoint import DamagedCheckpoint, arrays_to_tree, read_manifest
-from s2ac.training.host import EVALUATION
-from s2ac.training.run import ENVS
-from s2ac.training.trainer import configs_of
+from s2ac.training.evaluate import EVALUATION
 from s2ac.types import Array, EnvSpec, Key
 
 NUM_STATES = 8
@@ -43,7 +43,7 @@ def collect_clouds(directory: Path, about: dict[str, Any]) -> dict[str, Any]:
     if about["env"].startswith(CUSTOM) or unknown:
         raise S2acError("the environment is one of your own, and the report cannot play it")
     config, run_config = configs_of(about, directory)
-    spec = spec_of_env(about["env"])
+    spec = probe(about["env"])[0]
     algorithm, seed = ALGORITHMS[about["algo"]].make(spec, config), run_config.first_seed
     step, state = load_state(directory, algorithm, run_config.seeds)
     with make_stepper(about["env"], seed) as stepper:
@@ -67,17 +67,6 @@ def collect_clouds(directory: Path, about: dict[str, Any]) -> dict[str, Any]:
         "states": states,
         "paths": paths if spec.observation_size == 2 else None,
     }
-
-
-def spec_of_env(name: str) -> EnvSpec:
-    """The environment's spec."""
-    if name in ENVS:
-        return ENVS[name]().spec
-    env = maker(name, tuple(ENVS))()
-    try:
-        return spec_of(env, name)
-    finally:
-        env.close()
 
 
 def load_state(directory: Path, algorithm: Algorithm, seeds: int) -> tuple[int, Any]:
@@ -136,8 +125,8 @@ def play(look: Look, stepper: tuple[np.ndarray, Step, int]) -> list[Visit]:
 @contextmanager
 def make_stepper(name: str, seed: int) -> Iterator[tuple[np.ndarray, Step, int]]:
     """First observations of a few evaluation episodes, the function that goes on from there, and the most steps."""
-    if name in ENVS:
-        env = ENVS[name]()
+    if name in ENVIRONMENTS:
+        env = ENVIRONMENTS[name].make()
 
         def keys(time: Any) -> Key:
             return jax.random.split(jax.random.fold_in(jax.random.key(seed), time), EPISODES)
@@ -152,7 +141,7 @@ def make_stepper(name: str, seed: int) -> Iterator[tuple[np.ndarray, Step, int]]
 
         yield np.asarray(first), advance, env.max_steps
         return
-    envs = HostEnvs(maker(name, tuple(ENVS)), name, [seed], 1, EVALUATION)
+    envs = HostEnvs(maker_of(name), name, [seed], 1, EVALUATION)
 
     def advance_host(time: int, action: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         new = envs.step(action[None])

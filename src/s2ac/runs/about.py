@@ -1,10 +1,16 @@
 """run.json, read back: what was asked for."""
 
+import dataclasses
 import json
 from pathlib import Path
 from typing import Any
 
+from s2ac.algorithms import ALGORITHMS
 from s2ac.errors import InvalidArgument, S2acError
+from s2ac.ranges import default_of
+from s2ac.runs.checkpoint import DamagedCheckpoint
+from s2ac.settings import RunConfig, names_of
+from s2ac.settings.run import OF_REPLAY
 
 
 def read_about(directory: Path) -> dict[str, Any]:
@@ -20,8 +26,9 @@ def read_about(directory: Path) -> dict[str, Any]:
     return about
 
 
-VERSION = 3
-"""Of run.json. Version 1 did not say so, and may lack fields; version 2 holds every field; in version 3 S²AC's are those of one policy."""
+VERSION = 4
+"""Of run.json. Version 1 did not say so, and may lack fields; version 2 holds every field; in version 3 S²AC's are those of one policy; in
+version 4 a field without effect has its default."""
 
 _VERSION1 = json.loads((Path(__file__).parent / "version1.json").read_text(encoding="utf-8"))
 """The defaults at the end of version 1: a field that did not exist when a file was written has this value, whatever its default is now."""
@@ -36,7 +43,7 @@ def with_defaults(algo: str, settings: dict[str, Any]) -> dict[str, Any]:
     version = settings.get("version", 1)
     if version == VERSION:
         return settings
-    if version not in (1, 2):
+    if version not in (1, 2, 3):
         raise S2acError(f"version {version!r} of run.json: this s2ac reads up to {VERSION}; install a newer one")
     if version == 1:
         known = {"run": _VERSION1["run"], "algorithm": _VERSION1["algorithm"].get(algo, {})}
@@ -44,13 +51,30 @@ def with_defaults(algo: str, settings: dict[str, Any]) -> dict[str, Any]:
     algorithm = settings["algorithm"]
     if isinstance(algorithm, dict):
         algorithm = {n: v for n, v in algorithm.items() if n not in RETIRED or v != RETIRED[n]}
-        algorithm = _stein3(algorithm) if algo.startswith("s2ac") else algorithm
-    return {**settings, "version": VERSION, "algorithm": algorithm}
+        algorithm = _stein3(algorithm) if algo.startswith("s2ac") and version < 3 else algorithm
+        algorithm = _effective(algo, algorithm)
+    run = settings["run"]
+    if algo == "ppo" and isinstance(run, dict):
+        run = {**run, **{name: default_of(RunConfig, name) for name in OF_REPLAY if name in run}}
+    return {**settings, "version": VERSION, "algorithm": algorithm, "run": run}
+
+
+def _effective(algo: str, algorithm: dict[str, Any]) -> dict[str, Any]:
+    """Settings in which those that do nothing have their default."""
+    kind = type(ALGORITHMS[algo].config) if algo in ALGORITHMS else None
+    names = {} if kind is None else kind.__dataclass_fields__
+    if kind is None or not algorithm.keys() <= names.keys():
+        return algorithm  # refused by name later
+    bare = object.__new__(kind)  # not yet checked
+    for name in names:
+        object.__setattr__(bare, name, algorithm.get(name, default_of(kind, name)))
+    idle = bare.without_effect()
+    return {n: json.loads(json.dumps(default_of(kind, n))) if n in idle else value for n, value in algorithm.items()}
 
 
 def check_unchanged(algo: str, settings: dict[str, Any]) -> None:
     """Refuse runs of earlier versions whose policy this version would take for another one, though it has their fields."""
-    if not algo.startswith("s2ac") or settings.get("version", 1) == VERSION:
+    if not algo.startswith("s2ac") or settings.get("version", 1) in (3, VERSION):
         return
     old = settings["algorithm"]
     if old.get("amortized"):
@@ -100,3 +124,25 @@ def same_run(one: dict[str, Any], other: dict[str, Any]) -> bool:
         return {**whole, "version": VERSION, "run": {**whole["run"], **free}}
 
     return settings(one) == settings(other)
+
+
+def configs_of(about: dict[str, Any], directory: Path) -> tuple[Any, RunConfig]:
+    """The algorithm's config and the run's, from run.json."""
+    try:
+        entry = ALGORITHMS[about["algo"]]
+        check_unchanged(about["algo"], about)
+        about = with_defaults(about["algo"], about)
+        given = about["algorithm"]
+        tupled = {name: tuple(value) if isinstance(value, list) else value for name, value in given.items()}
+        if unknown := sorted(tupled.keys() - names_of(entry.config)):
+            raise InvalidArgument(f"{about['algo']} has no field {', '.join(unknown)} in this version")
+        algorithm_config = dataclasses.replace(entry.config, **tupled)
+        return algorithm_config, RunConfig(**{**about["run"], "select": tuple(about["run"]["select"])})
+    except (InvalidArgument, ValueError, KeyError, TypeError) as error:
+        raise S2acError(f"{directory}/run.json cannot be used: {error}") from error
+
+
+def check_described(directory: Path, about: dict[str, Any], manifest: dict[str, Any]) -> None:
+    """Refuse a checkpoint of another run than the one that run.json describes."""
+    if not same_run(manifest["facts"]["about"], about):
+        raise DamagedCheckpoint(f"{directory}: the checkpoint is not of the run that run.json describes")

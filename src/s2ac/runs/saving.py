@@ -7,12 +7,12 @@ import shutil
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
 
 import numpy as np
 
 from s2ac.errors import DiskError, InvalidArgument
 from s2ac.runs import checkpoint
+from s2ac.runs.policy import LoadedPolicy
 
 OF_A_COPY = re.compile(
     r"run\.json|metrics\.jsonl|checkpoints(/step_\d{12}(/(manifest\.json|state\.safetensors))?)?|"
@@ -21,32 +21,25 @@ OF_A_COPY = re.compile(
 """All that a copy may hold: a directory with anything else in it is never removed."""
 
 
-class Loaded(NamedTuple):
-    """A checkpoint as it was loaded, without its replay."""
+def is_run_at(policy: LoadedPolicy, directory: Path) -> bool:
+    """Whether a policy comes from a training in this directory."""
+    return not policy.manifest["facts"].get("copy") and directory.resolve() == policy.directory.resolve()
 
-    source: Path
-    about: dict[str, Any]
-    manifest: dict[str, Any]
-    arrays: dict[str, np.ndarray]
 
-    def is_run_at(self, directory: Path) -> bool:
-        """Whether it comes from a training in this directory."""
-        return not self.manifest["facts"].get("copy") and directory.resolve() == self.source.resolve()
-
-    def write(self, directory: Path, replay: bool, capacity: int) -> None:
-        """Write it as a copy; the replay is read from where it came from."""
-        arrays, step, rows, added = dict(self.arrays), int(self.manifest["step"]), {}, 0
-        if replay:
-            segments = checkpoint.load_checkpoint(self.source / "checkpoints" / f"step_{step:012d}")[2]
-            added = int(self.manifest["added"])
-            for name in segments[0][1] if segments else ():
-                rows[name] = np.concatenate([part[name] for _, part in segments], axis=1)[:, -capacity:]
-        else:
-            arrays["['replay']"] = np.zeros_like(arrays["['replay']"])
-        facts = {**self.manifest["facts"], "copy": True, "metrics_offset": 0}
-        text = json.dumps(self.about, indent=2) + "\n"
-        (directory / "run.json").write_text(text, encoding="utf-8")
-        checkpoint.save_arrays(directory, step, arrays, facts, rows, added, capacity)
+def write_copy(policy: LoadedPolicy, directory: Path, replay: bool) -> None:
+    """Write a loaded policy as a copy of its run; the replay is read from where it came from."""
+    arrays, step, rows, added = dict(policy.arrays), policy.step, {}, 0
+    if replay:
+        segments = checkpoint.load_checkpoint(policy.directory / "checkpoints" / f"step_{step:012d}")[2]
+        added = int(policy.manifest["added"])
+        for name in segments[0][1] if segments else ():
+            rows[name] = np.concatenate([part[name] for _, part in segments], axis=1)[:, -policy.config.capacity :]
+    else:
+        arrays["['replay']"] = np.zeros_like(arrays["['replay']"])
+    facts = {**policy.manifest["facts"], "copy": True, "metrics_offset": 0}
+    text = json.dumps(policy.about, indent=2) + "\n"
+    (directory / "run.json").write_text(text, encoding="utf-8")
+    checkpoint.save_arrays(directory, step, arrays, facts, rows, added, policy.config.capacity)
 
 
 def is_copy(directory: Path) -> bool:

@@ -14,6 +14,7 @@ STEIN = ("s2ac", "s2ac-phi", "s2ac-amortized")
 MAXENT = (*STEIN, "sac", "sac-nf")
 OFF_POLICY = (*MAXENT, "sql", "ddpg")
 EVERY = (*OFF_POLICY, "ppo")
+GAUSSIAN = tuple(algo for algo in MAXENT if algo != "s2ac-phi")  # those with a learned start
 
 Fields = dict[str, Any]
 Entry = dict[str, Fields]
@@ -30,10 +31,12 @@ def _entry(*parts: tuple[tuple[str, ...], Fields]) -> Entry:
 
 
 _TABLE = (  # the paper's tables "Hyperparameters for multi-goal environment" and "Hyperparameters"
-    (EVERY, {"batch_size": 100, "capacity": 1_000_000, "hidden": (256, 256), "activation": "relu"}),
+    (EVERY, {"hidden": (256, 256), "activation": "relu"}),
+    (OFF_POLICY, {"batch_size": 100, "capacity": 1_000_000}),
     (EVERY, {"learning_rate": 3e-4}),
     (OFF_POLICY, {"num_envs": 1, "target_rate": 0.005}),
-    (MAXENT, {"min_std": 0.1, "max_std": 1.0, "alpha": 0.2, "learn_alpha": False}),  # released code
+    (MAXENT, {"alpha": 0.2, "learn_alpha": False}),  # released code
+    (GAUSSIAN, {"min_std": 0.1, "max_std": 1.0}),  # released code
     ((*STEIN, "sql"), {"num_particles": 10}),
     (
         STEIN,
@@ -56,7 +59,8 @@ _PAPER = _entry(
 def _paper_mujoco(alpha: float = 1.0) -> Entry:
     return _entry(
         *_TABLE,
-        (EVERY, {"warmup_steps": 10_000, "discount": 0.99}),  # the first is the released code's
+        (EVERY, {"discount": 0.99}),
+        (OFF_POLICY, {"warmup_steps": 10_000}),  # released code
         ((*MAXENT, "sql"), {"alpha": alpha}),
         (STEIN, {"step_size": 0.1}),
         (("s2ac-phi",), {"num_steps": 20, "start_std": 0.5**0.5}),  # N(0, 0.5 I)
@@ -75,7 +79,8 @@ _WEIGHTED = {  # multigoal, where modes matter: chosen by the gap to the exact o
 _HOT_START = {"start_alpha": 10.0, "min_std": 0.05, "max_std": 2.0}  # wide enough for every mode
 
 _DEMO = _entry(  # a small agent that reaches all three goals in under two minutes on two cores
-    (EVERY, {"batch_size": 64, "steps": 40_000, "warmup_steps": 500, "log_every": 2_000, "evaluate_every": 40_000}),
+    (EVERY, {"steps": 40_000, "log_every": 2_000, "evaluate_every": 40_000}),
+    (OFF_POLICY, {"batch_size": 64, "warmup_steps": 500}),
     (EVERY, {"hidden": (64, 64), "learning_rate": 1e-3, "discount": 0.8}),
     (OFF_POLICY, {"num_envs": 4, "target_rate": 0.01, "frequency": 1.5}),
     (MAXENT, {"learn_alpha": False}),
@@ -89,9 +94,6 @@ _ON_MUJOCO = (  # the setting of the published results: docs/studies/mujoco.md t
         EVERY,
         {
             "steps": 300_000,
-            "batch_size": 256,
-            "capacity": 1_000_000,
-            "warmup_steps": 5_000,  # as in CleanRL's SAC
             "log_every": 1_000,  # 15 seconds on two cores, and as long as Ctrl-C takes
             "evaluate_every": 10_000,
             "episodes": 10,
@@ -100,6 +102,7 @@ _ON_MUJOCO = (  # the setting of the published results: docs/studies/mujoco.md t
     ),
     # As many updates a round as environments: on an accelerator a step of one costs as much as a step of eight.
     (OFF_POLICY, {"num_envs": 8, "num_updates": 8, "overlap": True}),
+    (OFF_POLICY, {"capacity": 1_000_000, "warmup_steps": 5_000}),  # the second as in CleanRL's SAC
     (
         MAXENT,
         {
@@ -150,7 +153,8 @@ _SQL_REWARD_SCALES = {"Hopper": 30, "Walker2d": 10, "HalfCheetah": 30, "Ant": 30
 
 def _multigoal(discount: float) -> Entry:
     return _entry(  # chosen by the gap to the exact optimum: docs/studies/multigoal.md
-        (EVERY, {"batch_size": 100, "capacity": 50_000, "warmup_steps": 1_000, "steps": 80_000}),
+        (EVERY, {"steps": 80_000}),
+        (OFF_POLICY, {"batch_size": 100, "capacity": 50_000}),
         (EVERY, {"hidden": (128, 128), "activation": "elu", "learning_rate": 1e-3}),
         (EVERY, {"discount": discount}),  # 0.8: released code
         (OFF_POLICY, {"num_envs": 4, "target_rate": 0.01}),

@@ -10,6 +10,13 @@ RULES = ("sample", "softmax", "argmax", "mean", "amortized", "explore")
 """Every algorithm's selection rules; which ones an algorithm has, it says itself."""
 
 
+OF_GYMNASIUM = ("max_value", "workers", "worker_timeout", "overlap")
+"""Fields that do nothing on environments written in JAX."""
+
+OF_REPLAY = ("num_updates", "batch_size", "capacity", "warmup_steps", "overlap")
+"""Fields that do nothing for an algorithm that learns from its own rollouts."""
+
+
 @dataclass(frozen=True)
 class RunConfig:
     """What a run does, apart from its algorithm's own numbers."""
@@ -73,3 +80,7 @@ class RunConfig:
 
     def __post_init__(self) -> None:
         validate(self)
+
+    def without_effect(self) -> dict[str, str]:
+        """Fields that do nothing beside the others' values: none; the environment and the algorithm decide, see `check_has_effect`."""
+        return {}

@@ -18,10 +18,10 @@ import scipy.stats
 
 import s2ac
 from s2ac.algorithms import ALGORITHMS
-from s2ac.errors import S2acError
+from s2ac.errors import S2acError, check_name
 from s2ac.studies.mujoco.jobs import SCALES, SYSTEMS, settings_of
 from s2ac.studies.statistics import Estimate
-from s2ac.studies.study import Claim, Record, figure_style, save_figure, verdict
+from s2ac.studies.study import Claim, Gathered, Options, Record, Study, figure_style, save_figure, verdict, write_json
 from s2ac.types import EnvSpec
 
 SIZES = {"Hopper": (11, 3), "Walker2d": (17, 6), "HalfCheetah": (17, 6), "Ant": (105, 8), "Humanoid": (348, 17)}
@@ -256,3 +256,26 @@ def draw(records: Record, directory: Path) -> Path:
         save_figure(figure, directory, "runtime")
         plt.close(figure)
     return directory / "runtime.png"
+
+
+def _gathered(records: Record, command: str) -> Gathered:
+    device, version = (str(records["about"].get(name, "unknown")) for name in ("device", "jax"))
+    return Gathered(records, command, device, version)
+
+
+def _run(directory: Path, options: Options) -> Gathered:
+    for task in options.tasks:
+        check_name("tasks", task, tuple(SIZES))
+    records = measure(options.tasks or tuple(SIZES))
+    write_json(directory / "records.json", records)
+    return _gathered(records, "s2ac reproduce runtime")
+
+
+def _read(directory: Path, options: Options) -> Gathered:
+    return _gathered(read(directory / "records.json"), "s2ac reproduce runtime")
+
+
+STUDY = Study(
+    frozenset({"tasks"}), _run, _read, lambda records: [decide(records)], lambda records: {"table.md": table(records)},
+    lambda records, directory: [draw(records, directory)], scale=None,
+)  # fmt: skip

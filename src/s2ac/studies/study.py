@@ -3,13 +3,13 @@
 import json
 import os
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeVar
 
 from tqdm import tqdm
 
-from s2ac.errors import S2acError
+from s2ac.errors import InvalidArgument, S2acError
 from s2ac.studies.statistics import Estimate
 
 Record = dict[str, Any]
@@ -27,6 +27,55 @@ class Claim(NamedTuple):
     interval: list[float] | None  # 95 %, of the number that `measured` leads with
     verdict: Verdict
     how: str  # how the verdict was computed
+
+
+class Options(NamedTuple):
+    """What `s2ac reproduce` may be asked for; each study says which of them it accepts."""
+
+    scale: str | None = None
+    rewards: str = "released"
+    tasks: tuple[str, ...] = ()
+    systems: tuple[str, ...] = ()
+    merge: tuple[str, ...] = ()
+    seeds: tuple[int, int] | None = None
+    workers: int = 0
+    at_once: int = 1
+    protocol: str = "default"
+    version: int = 5
+    preset: str = "default"
+
+    @property
+    def seed_range(self) -> range | None:
+        """First and last seed, as a range."""
+        if self.seeds is None:
+            return None
+        if not 0 <= self.seeds[0] <= self.seeds[1]:
+            raise InvalidArgument(f"seeds = {self.seeds}: must be the first and the last, such as 0 4")
+        return range(self.seeds[0], self.seeds[1] + 1)
+
+
+class Gathered(NamedTuple):
+    """A study's records, just made or read, and what claims.json says of them."""
+
+    records: Any
+    command: str | None = None  # that made them; None leaves the claims.json of whoever made them alone
+    device: str = ""  # if not this one
+    jax: str = ""
+    failure: Exception | None = None  # raised after what there is has been drawn
+    note: str = ""
+
+
+class Study(NamedTuple):
+    """A study: all that `s2ac reproduce` needs of it, in one entry of `registry.STUDIES`."""
+
+    options: frozenset[str]  # fields of `Options` that a run accepts
+    run: Callable[[Path, Options], Gathered]  # into a directory
+    read: Callable[[Path, Options], Gathered]  # from a directory, for --from-results
+    decide: Callable[[Any], list[Claim]]
+    tables: Callable[[Any], dict[str, str]]  # files beside the figures
+    figures: Callable[[Any, Path], list[Path]]
+    scale: str | None = "quick"  # the default; None for a study without scales
+    options_redrawn: frozenset[str] = frozenset()  # that --from-results accepts
 
 
 def verdict(holds: bool) -> Literal["holds", "does not hold"]:

@@ -18,16 +18,13 @@ import numpy as np
 from s2ac import replay as buffer
 from s2ac.algorithms.protocol import Algorithm
 from s2ac.envs.gymnasium.adapter import HostEnvs, MakeEnv, layout_of, spec_of, unpack
-from s2ac.envs.gymnasium.simulators import BadEnvironment
 from s2ac.errors import InvalidArgument
-from s2ac.training.device import ACT, EVALUATE, INIT, Episodes, LoopConfig, LoopState, learn, stream
+from s2ac.training.evaluate import Episodes, HostPlayer, compiled_act
+from s2ac.training.loop import ACT, INIT, LoopConfig, LoopState, capacity_of, learn, stream
 from s2ac.training.memory import check_memory
 from s2ac.types import Array, EnvSpec, Key, Metrics, Transition
 
-TRAINING, EVALUATION = 0, 1  # the environments' own streams of random numbers
-
-LONGEST = 100_000
-"""An evaluation's episode that is longer has no end."""
+TRAINING = 0  # the environments' own stream of random numbers
 
 
 class HostRow(NamedTuple):
@@ -74,56 +71,32 @@ class HostLoop:
         probe = make()
         self.spec, self.layout = spec_of(probe, name), layout_of(probe.observation_space)
         probe.close()
-        check_memory(self.spec, config.capacity, len(seeds))
         self.algorithm = make_algorithm(self.spec)
+        check_memory(self.spec, capacity_of(self.algorithm, config), len(seeds))
         if self.config.overlap and self.algorithm.experience == "rollout":
             raise InvalidArgument("overlap = True: an on-policy algorithm cannot act with old parameters; use False")
         self.keys = jax.vmap(jax.random.key)(np.array(seeds))
-        self.envs = self._make_envs(config.num_envs, TRAINING)
-        self._evaluated: tuple[tuple[int, int], HostEnvs] | None = None  # of the last evaluation: rules × episodes
+        limits: dict[str, Any] = {
+            "max_value": config.max_value,
+            "workers": config.workers,
+            "timeout": config.worker_timeout,
+        }
+        self.envs = HostEnvs(make, name, seeds, config.num_envs, TRAINING, spec=self.spec, **limits)
         self._compile()
+        self.player = HostPlayer(make, name, self.algorithm, self.spec, seeds, self._act, **limits)
         algorithm, replay = self._init(self.keys)
         shape = (len(seeds), config.num_envs)
         fresh: Any = (self.envs.observation, np.zeros(shape, np.float32), np.zeros(len(seeds), np.int32))
         self.state = LoopState(algorithm, replay, (), *fresh)
         self._look()
 
-    def _make_envs(self, num: int, purpose: int, copies: int = 1) -> HostEnvs:
-        config = self.config
-        return HostEnvs(
-            self.make,
-            self.name,
-            self.seeds,
-            num,
-            purpose,
-            config.max_value,
-            workers=config.workers,
-            timeout=config.worker_timeout,
-            once=purpose == EVALUATION,
-            copies=copies,
-            spec=self.spec,
-        )
-
     def _compile(self) -> None:
         """The compiled functions; all of them are of all seeds."""
         algorithm, config, spec = self.algorithm, self.config, self.spec  # not self: a cycle would keep the workers
         size = spec.observation_size
-        low, high = jnp.asarray(spec.action_low), jnp.asarray(spec.action_high)
 
         def init(key: Key) -> tuple[Any, buffer.Replay]:
-            return algorithm.init(stream(key, INIT, 0)), buffer.init_replay(spec, config.capacity)
-
-        def act(key: Key, state: Any, observations: Array, iteration: Array, rule: str, which: int) -> Array:
-            keys = jax.random.split(stream(key, which, iteration), observations.shape[0])
-            if rule == "uniform":
-                return jax.vmap(lambda k: jax.random.uniform(k, low.shape, minval=low, maxval=high))(keys)
-            return jax.vmap(lambda k, o: algorithm.act(k, state, o, rule))(keys, observations)
-
-        def act_all(keys: Key, states: Any, block: Array, iteration: Array, rule: str, which: int) -> Any:
-            """Actions, and the next iteration, which so never leaves the device."""
-            observations = block[..., :size]
-            action = jax.vmap(lambda k, s, o: act(k, s, o, iteration, rule, which))(keys, states, observations)
-            return action, iteration + 1
+            return algorithm.init(stream(key, INIT, 0)), buffer.init_replay(spec, capacity_of(algorithm, config))
 
         def learn_all(keys: Key, learner: Any, row: HostRow, start: Array) -> Any:
             """The updates of a round of rows `[S, T, N, …]`, or of one row."""
@@ -137,7 +110,7 @@ class HostLoop:
             return jax.vmap(buffer.add)(replay, transitions(row, size))
 
         self._init = jax.jit(jax.vmap(init))
-        self._act = jax.jit(act_all, static_argnums=(4, 5))
+        self._act = compiled_act(algorithm, spec)
         self._learn = jax.jit(learn_all, donate_argnums=1)
         self._sum = jax.jit(lambda sums, metrics: jax.tree.map(jnp.add, sums, metrics), donate_argnums=0)
         self._add = jax.jit(add_all, donate_argnums=0)
@@ -196,7 +169,7 @@ class HostLoop:
                 waiting = None
 
         self._look()
-        rule = self.algorithm.rules[0]
+        rule = self.algorithm.explore
         for _ in range(rounds):
             start, rows = self._iteration, []
             for _ in range(self.config.horizon):
@@ -221,55 +194,9 @@ class HostLoop:
         self.state = self.state._replace(algorithm=algorithm, replay=replay)
         return metrics if sums is None else self._sum(sums, metrics)
 
-    def play(self, rule: str, episodes: int) -> Episodes:
-        """Whole episodes of every seed on environments of their own; every episode counts once."""
-        return self.play_rules((rule,), episodes)[rule]
-
-    def play_rules(self, rules: tuple[str, ...], episodes: int) -> dict[str, Episodes]:
-        """Episodes by several rules, each on its own copy of the same environments: stepped together, so that the workers are
-        waited for once, and with the numbers that each rule would give alone.
-
-        The environments are kept for the next evaluation, which begins anew with the same ones.
-        """
-        kept, self._evaluated = self._evaluated, None
-        size = len(rules), episodes
-        if kept is not None and kept[0] != size:
-            kept[1].close()
-            kept = None
-        envs = kept[1] if kept else self._make_envs(episodes, EVALUATION, len(rules))
-        if kept:
-            envs.start()
-        shape = (len(rules), len(self.seeds), episodes)
-        alive, terminated = np.ones(shape, bool), np.zeros(shape, bool)
-        total, length = np.zeros(shape, np.float32), np.zeros(shape, np.int32)
-        action = np.zeros((*shape, self.spec.action_size), np.float32)
-        blocks, index = envs.block().reshape(*shape, -1), np.int32(0)
-        while alive.any():
-            chosen = {
-                which: self._act(self.keys, self.state.algorithm, blocks[which], index, rule, EVALUATE)
-                for which, rule in enumerate(rules)
-                if alive[which].any()
-            }
-            for which, (actions, following) in chosen.items():
-                action[which], index = actions, following
-            envs.send(action)
-            blocks = envs.receive_block().reshape(blocks.shape)
-            step = unpack(blocks, self.spec.observation_size)
-            total += alive * step.reward
-            length += alive
-            terminated |= alive & (step.terminated > 0)
-            alive &= np.maximum(step.terminated, step.truncated) == 0
-            if length.max() >= LONGEST and alive.any():
-                raise BadEnvironment(
-                    f"env {self.name}: an episode has not ended after {LONGEST:,} steps; give it a time limit "
-                    "(max_episode_steps where it is registered, or gymnasium.wrappers.TimeLimit)"
-                )
-        self._evaluated = size, envs
-        nothing: Any = np.zeros((*shape[1:], 0, 0), np.float32)
-        return {
-            rule: Episodes(nothing, nothing, total[which], length[which], terminated[which])
-            for which, rule in enumerate(rules)
-        }
+    def play(self, rules: tuple[str, ...], episodes: int) -> dict[str, Episodes]:
+        """Evaluation episodes of every seed by every rule, `[S, E, …]`, on environments of their own."""
+        return self.player.play(self.state.algorithm, rules, episodes)
 
     def extra(self) -> dict[str, Any]:
         """What a checkpoint must hold beside the arrays."""

@@ -4,7 +4,6 @@ import dataclasses
 import os
 import platform
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,35 +13,30 @@ import numpy as np
 
 import s2ac
 from s2ac.algorithms import ALGORITHMS
-from s2ac.envs.gymnasium.adapter import CUSTOM, MakeEnv, maker
-from s2ac.envs.jax_env import JaxEnv
-from s2ac.envs.multigoal.env import MultigoalConfig, make_multigoal
+from s2ac.envs.gymnasium.adapter import CUSTOM, MakeEnv
+from s2ac.envs.registry import ENVIRONMENTS, maker_of
 from s2ac.errors import Diverged, InvalidArgument, check_name
+from s2ac.ranges import default_of
 from s2ac.replay import fetch
 from s2ac.runs import checkpoint
-from s2ac.runs.about import VERSION, read_about, same_run
+from s2ac.runs.about import VERSION, check_described, read_about
 from s2ac.runs.begun import mark_saved
 from s2ac.runs.lock import RunInUse
 from s2ac.runs.records import Records
 from s2ac.settings import RunConfig
-from s2ac.training.device import DeviceLoop, Episodes, LoopConfig, LoopState
+from s2ac.settings.run import OF_GYMNASIUM, OF_REPLAY
+from s2ac.training.device import DeviceLoop
 from s2ac.training.host import HostLoop
+from s2ac.training.loop import LoopConfig, LoopState
 from s2ac.training.tensorboard import check_tensorboard
 from s2ac.types import Transition
 
-ENVS: dict[str, Callable[[], JaxEnv]] = {
-    "multigoal": make_multigoal,
-    "multigoal-far": lambda: make_multigoal(MultigoalConfig(goal_reward=300.0)),
-}
 
-
-def check_has_effect(config: RunConfig, env: str) -> None:
-    """Refuse settings of Gymnasium environments on one that is written in JAX."""
-    for name in ("max_value", "workers", "worker_timeout", "overlap"):
-        if getattr(config, name) != getattr(RunConfig(), name):
-            raise InvalidArgument(
-                f"{name} = {getattr(config, name)}: has no effect on {env}, which is written in JAX; leave it out"
-            )
+def check_has_effect(config: RunConfig, names: tuple[str, ...], why: str) -> None:
+    """Refuse settings of a run that do nothing with its environment or its algorithm."""
+    for name in names:
+        if getattr(config, name) != default_of(RunConfig, name):
+            raise InvalidArgument(f"{name} = {getattr(config, name)}: must be left out, it has no effect {why}")
 
 
 class Run:
@@ -66,6 +60,8 @@ class Run:
             raise InvalidArgument(
                 f"num_minibatches = {parts}: must divide a rollout, horizon · num_envs = {rollout} steps"
             )
+        if algo == "ppo":
+            check_has_effect(config, OF_REPLAY, "on ppo, which learns from its rollouts")
         self.directory, self.config = directory, config
         self.about: dict[str, Any] = {
             "version": VERSION,
@@ -82,11 +78,11 @@ class Run:
             raise InvalidArgument(
                 f"env = {env_name!r} is an environment of your own: s2ac.load({str(directory)!r}, env=...) with it"
             )
-        if make_env is None and env_name in ENVS:
-            check_has_effect(config, env_name)
-            self.loop = DeviceLoop(ENVS[env_name](), make, seeds, loop)
+        if make_env is None and env_name in ENVIRONMENTS:
+            check_has_effect(config, OF_GYMNASIUM, f"on {env_name}, which is written in JAX")
+            self.loop = DeviceLoop(ENVIRONMENTS[env_name].make(), make, seeds, loop)
         else:
-            self.loop = HostLoop(make_env or maker(env_name, tuple(ENVS)), env_name, make, seeds, loop)
+            self.loop = HostLoop(make_env or maker_of(env_name), env_name, make, seeds, loop)
         self.algorithm = self.loop.algorithm
         for rule in config.select:
             check_name("select", rule, self.algorithm.rules)
@@ -95,7 +91,6 @@ class Run:
         self.records: Records | None = None
         self.differs = ""  # why training on from a checkpoint is not what it would have been without a stop
         self.seen: list[str] | None = None  # the checkpoints on disk as this run left or found them, if it trains there
-        self._only_played = False  # whether it was restored without its replay
         self._ready = False  # whether a chunk has begun, so that the replay is known to be filled
         self._claimed_rows: int | None = 0  # of the checkpoint it begins at, until its files are cut back to it
         self.aim(config.steps)
@@ -112,7 +107,6 @@ class Run:
     def claim(self) -> None:
         """Drop what a crash left in the replay beyond the checkpoint. Only who holds the lock may: looking at a run that
         another process trains must change nothing."""
-        self._need_replay()
         if self.seen is not None and self.seen != checkpoint.names(self.directory):
             raise RunInUse(f"{self.directory} was trained by another process since it was opened: open it again")
         if self.records:
@@ -120,14 +114,6 @@ class Run:
         if self._claimed_rows is not None:
             checkpoint.drop_rows_after(self.directory, self._claimed_rows)
             self._claimed_rows = None
-
-    def _need_replay(self) -> None:
-        if self._only_played:
-            raise InvalidArgument(f"{self.directory} was opened without its replay, to play: open it anew to train it")
-
-    def play(self, rules: tuple[str, ...], episodes: int) -> dict[str, Episodes]:
-        """Evaluation episodes of every seed by every rule."""
-        return self.loop.play_rules(rules, episodes)
 
     def advance(self) -> list[dict[str, Any]]:
         """One chunk (the warm-up first); the records of every seed. Divergence is an error before anything is saved."""
@@ -165,7 +151,7 @@ class Run:
     def evaluation(self) -> list[dict[str, Any]]:
         """Records of an evaluation by every rule asked for."""
         rows = []
-        for rule, played in self.play(tuple(self.config.select), self.config.episodes).items():
+        for rule, played in self.loop.play(self.config.select, self.config.episodes).items():
             for index in range(self.config.seeds):
                 rows.append(
                     {
@@ -182,7 +168,6 @@ class Run:
 
     def save(self, directory: Path | None = None, replay: bool = True) -> None:
         """Write a checkpoint of everything; to another directory, a copy that may leave out the replay."""
-        self._need_replay()
         state, to = self.loop.state, directory or self.directory
         added = int(state.replay.added[0]) if replay else 0
         capacity = self.config.capacity
@@ -211,14 +196,11 @@ class Run:
         state = self.loop.state
         return {**state._asdict(), "replay": state.replay.added}
 
-    def restore(self, replay: bool = True) -> list[str]:
-        """Take up the newest good checkpoint; what there is to say about it. Without its replay a run can play, not train."""
+    def restore(self) -> list[str]:
+        """Take up the newest good checkpoint; what there is to say about it."""
         seen = checkpoint.names(self.directory)
-        manifest, arrays, segments, complaints = checkpoint.load_latest(self.directory, replay)
-        if not same_run(manifest["facts"]["about"], read_about(self.directory)):
-            raise checkpoint.DamagedCheckpoint(
-                f"{self.directory}: the checkpoint is not of the run that run.json describes"
-            )
+        manifest, arrays, segments, complaints = checkpoint.load_latest(self.directory)
+        check_described(self.directory, read_about(self.directory), manifest)
         restored = checkpoint.arrays_to_tree(self._small(), arrays)
         buffer = self.loop.state.replay
         data = jax.tree.map(lambda field: np.array(field), jax.device_get(buffer.data))
@@ -232,7 +214,7 @@ class Run:
         buffer = buffer._replace(data=Transition(*data), added=restored.pop("replay"))
         self.loop.state = jax.device_put(LoopState(replay=buffer, **restored))
         self.loop.set_extra(manifest["facts"]["extra"])
-        self._claimed_rows, self._ready, self._only_played = added, False, not replay
+        self._claimed_rows, self._ready = added, False
         self.env_step = int(manifest["step"])
         if not manifest["facts"].get("copy"):
             self.records = Records(self.directory / "metrics.jsonl", int(manifest["facts"]["metrics_offset"]))

@@ -8,7 +8,6 @@ A run stopped at any moment and resumed gives the same numbers, bit for bit, as 
 versions: keys come from the seed and the iteration, and the checkpoint holds the rest.
 """
 
-import dataclasses
 import json
 import os
 import sys
@@ -20,15 +19,14 @@ from typing import Any
 import numpy as np
 from tqdm import tqdm
 
-from s2ac.algorithms import ALGORITHMS
 from s2ac.envs.gymnasium.adapter import MakeEnv
-from s2ac.errors import InvalidArgument, S2acError
+from s2ac.errors import InvalidArgument
 from s2ac.runs import checkpoint
-from s2ac.runs.about import check_unchanged, read_about, with_defaults
+from s2ac.runs.about import configs_of, read_about
 from s2ac.runs.begun import has_data, is_begun, make_empty, set_aside
 from s2ac.runs.lock import lock
 from s2ac.runs.records import Records
-from s2ac.settings import RunConfig, names_of
+from s2ac.settings import RunConfig
 from s2ac.training.run import Run
 from s2ac.training.signals import signals
 from s2ac.training.tensorboard import Tensorboard
@@ -68,26 +66,10 @@ def write_about(run: Run, directory: Path) -> None:
         raise checkpoint.DiskError(f"cannot write to {directory}: {error.strerror}") from error
 
 
-def configs_of(about: dict[str, Any], directory: Path) -> tuple[Any, RunConfig]:
-    """The algorithm's config and the run's, from run.json."""
-    try:
-        entry = ALGORITHMS[about["algo"]]
-        check_unchanged(about["algo"], about)
-        about = with_defaults(about["algo"], about)
-        given = about["algorithm"]
-        tupled = {name: tuple(value) if isinstance(value, list) else value for name, value in given.items()}
-        if unknown := sorted(tupled.keys() - names_of(entry.config)):
-            raise InvalidArgument(f"{about['algo']} has no field {', '.join(unknown)} in this version")
-        algorithm_config = dataclasses.replace(entry.config, **tupled)
-        return algorithm_config, RunConfig(**{**about["run"], "select": tuple(about["run"]["select"])})
-    except (InvalidArgument, ValueError, KeyError, TypeError) as error:
-        raise S2acError(f"{directory}/run.json cannot be used: {error}") from error
-
-
-def open_run(directory: Path, make_env: MakeEnv | None = None, replay: bool = True) -> tuple[Run, list[str]]:
-    """A run from its directory, at its newest good checkpoint; to play only, without `replay`."""
+def open_run(directory: Path, make_env: MakeEnv | None = None) -> tuple[Run, list[str]]:
+    """A run from its directory, at its newest good checkpoint."""
     run = _run_of(directory, make_env)
-    return run, run.restore(replay)
+    return run, run.restore()
 
 
 def _run_of(directory: Path, make_env: MakeEnv | None = None) -> Run:

@@ -66,7 +66,7 @@ class Registered:
 def module_and_id(name: str) -> tuple[str, str]:
     """The module that registers an environment, "" if the name does not say, and its id: of `MODULE:ID`, as Gymnasium has it."""
     if name.startswith("s2ac/"):
-        return "s2ac.envs.multigoal.gymnasium", name
+        return "s2ac.envs.gymnasium.names", name
     module, colon, identity = name.partition(":")
     return (module, identity) if colon else ("", name)
 

@@ -16,6 +16,8 @@ import jax
 import numpy as np
 from gymnasium import spaces
 
+import s2ac.envs.gymnasium.names  # noqa: F401  registers it
+from s2ac.envs.drawing import Canvas
 from s2ac.envs.multigoal.env import FOUR_GOALS, THREE_GOALS, WALL, MultigoalConfig, move, outcome
 from s2ac.types import Array
 
@@ -119,39 +121,13 @@ def advance(config: MultigoalConfig, position: Array, action: Array, push: Array
 
 def draw(config: MultigoalConfig, path: list[np.ndarray], size: int = SIZE) -> np.ndarray:
     """A picture `[size, size, 3]`, uint8: goals as discs, the wall, the path as a line, the agent at its end."""
-    axis = np.linspace(-config.limit, config.limit, size)
-    x, y = np.meshgrid(axis, -axis)  # up is up
-    picture = np.full((size, size, 3), WHITE, np.uint8)
+    canvas = Canvas((config.limit, config.limit), size, WHITE)
     for goal in config.goals:
-        picture[(x - goal[0]) ** 2 + (y - goal[1]) ** 2 <= config.goal_radius**2] = GOAL
+        canvas.disc(goal, config.goal_radius, GOAL)
     if config.wall is not None:
-        picture[_distance(x, y, *config.wall) <= 0.08] = BAR
+        canvas.line(*config.wall, 0.08, BAR)
     for begin, end in pairwise(path):
-        near = _near(config, size, begin, end)  # a step is short: most pixels are far from it
-        picture[near][_distance(x[near], y[near], begin, end) <= 0.05] = PATH
+        canvas.line(begin, end, 0.05, PATH)
     for point in path[-1:]:
-        picture[(x - point[0]) ** 2 + (y - point[1]) ** 2 <= 0.22**2] = AGENT
-    return picture
-
-
-def _near(config: MultigoalConfig, size: int, begin: np.ndarray, end: np.ndarray) -> tuple[slice, slice]:
-    """Rows and columns of the pixels around a segment."""
-    scale = (size - 1) / (2 * config.limit)
-    left, bottom = (np.minimum(begin, end) + config.limit) * scale
-    right, top = (np.maximum(begin, end) + config.limit) * scale
-    margin = int(0.1 * scale) + 2
-    rows = slice(max(0, int(size - 1 - top) - margin), int(size - 1 - bottom) + margin + 1)
-    return rows, slice(max(0, int(left) - margin), int(right) + margin + 1)
-
-
-def _distance(x: np.ndarray, y: np.ndarray, begin: Any, end: Any) -> np.ndarray:
-    """From every pixel to a segment."""
-    (x0, y0), (x1, y1) = begin, end
-    length = (x1 - x0) ** 2 + (y1 - y0) ** 2
-    share = np.clip(((x - x0) * (x1 - x0) + (y - y0) * (y1 - y0)) / length, 0, 1) if length > 0 else 0.0
-    return np.hypot(x - x0 - share * (x1 - x0), y - y0 - share * (y1 - y0))
-
-
-_MAKER = "s2ac.envs.multigoal.gymnasium:MultigoalEnv"
-gymnasium.register("s2ac/Multigoal-v0", _MAKER)
-gymnasium.register("s2ac/MultigoalFar-v0", _MAKER, kwargs={"goal_reward": 300.0})
+        canvas.disc(point, 0.22, AGENT)
+    return canvas.picture

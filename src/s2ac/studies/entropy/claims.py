@@ -4,8 +4,9 @@ from typing import Any
 
 import numpy as np
 
-from s2ac.studies.entropy.experiments import BANDWIDTHS, GROWTH, SIZES, STUDIED, TABLE
+from s2ac.studies.entropy.experiments import BANDWIDTHS, GROWTH, SIZES
 from s2ac.studies.entropy.targets import FIGURE_ENTROPY
+from s2ac.studies.entropy.which import STUDIED, TABLE
 from s2ac.studies.statistics import t_interval
 from s2ac.studies.study import Claim, Record, interval, verdict
 

@@ -11,8 +11,9 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from s2ac.studies.entropy.claims import select
-from s2ac.studies.entropy.experiments import BANDWIDTHS, BASE, COUNTS, GROWTH, SIZES, STUDIED, TABLE
+from s2ac.studies.entropy.experiments import BANDWIDTHS, COUNTS, GROWTH, SIZES
 from s2ac.studies.entropy.targets import FIGURE_COVARIANCE, FIGURE_ENTROPY, FIGURE_MEAN
+from s2ac.studies.entropy.which import BASE, STUDIED, TABLE
 from s2ac.studies.statistics import calibration, t_interval
 from s2ac.studies.study import Record, figure_style, save_figure
 

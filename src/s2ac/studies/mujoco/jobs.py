@@ -103,14 +103,12 @@ def rules_of(system: System, known: tuple[str, ...]) -> tuple[str, ...]:
 def settings_of(system: str, task: str, scale: Scale, preset: str = "default") -> Settings:
     """A system's settings on a task, before the protocol: the one place that decides them."""
     entry, what = ALGORITHMS[SYSTEMS[system].algo], SYSTEMS[system]
-    rollout = "horizon" in entry.run  # learns from its own rollouts: no warm-up, nothing to keep
+    rollout = "horizon" in entry.run  # learns from its own rollouts: no warm-up, no replay
     known = names_of(entry.config)
     given = {
         **what.fields,
         **{name: value for name, value in scale.algorithm.items() if name in known},
-        "warmup_steps": 0 if rollout else scale.warmup_steps,
-        "capacity": 1 if rollout else scale.steps,
-        **{name: value for name, value in scale.run.items() if name not in entry.run},
+        **({} if rollout else {"warmup_steps": scale.warmup_steps, "capacity": scale.steps, **scale.run}),
         "steps": scale.steps,
         "seeds": scale.seeds,
     }

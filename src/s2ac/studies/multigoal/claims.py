@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from s2ac.studies.multigoal.experiments import ALPHAS, EXTRAS, MAP, MODE, SYSTEMS
+from s2ac.studies.multigoal.systems import ALPHAS, EXTRAS, MAP, MODE, SYSTEMS
 from s2ac.studies.statistics import ENOUGH_SEEDS, Estimate, t_interval
 from s2ac.studies.study import Claim, Record, Verdict, interval, verdict
 

@@ -15,96 +15,40 @@ import jax.numpy as jnp
 import numpy as np
 
 from s2ac.algorithms import ALGORITHMS
-from s2ac.algorithms.protocol import Algorithm
-from s2ac.algorithms.sac import gaussian_of
-from s2ac.envs.multigoal.env import STATES, WALL, MultigoalConfig, make_multigoal
-from s2ac.envs.multigoal.exact import Solution, action_law, goal_shares, rollout, soft_q, solve, value_at
+from s2ac.algorithms.start import gaussian_of
+from s2ac.envs.multigoal.env import WALL, MultigoalConfig, make_multigoal
+from s2ac.envs.multigoal.exact import action_law, goal_shares, rollout, soft_q, solve, value_at
 from s2ac.settings import names_of, resolve
+from s2ac.studies.multigoal.judging import judge_system, map_points
 from s2ac.studies.multigoal.scores import (
-    action_entropy,
     moments,
     obstacle,
-    score_policy,
-    smoothness,
     smoothness_by_differences,
 )
+from s2ac.studies.multigoal.systems import (
+    ALPHAS,
+    CHUNK,
+    DECAY,
+    DETAILED,
+    EXTRAS,
+    PICTURES,
+    PROBES,
+    REWARDS,
+    SHARED,
+    SHOWN,
+    SHOWN_SEED,
+    SYSTEMS,
+    TRENDS,
+    Make,
+    Rewards,
+    Scale,
+    axes,
+    rounded,
+)
 from s2ac.studies.study import Record, progress
-from s2ac.training.device import LoopConfig, evaluate, init_loop, train_chunk, warm_up
+from s2ac.training.device import init_loop, train_chunk, warm_up
+from s2ac.training.loop import LoopConfig
 from s2ac.types import Array, Key
-
-ALPHAS = (0.2, 1.0, 10.0, 20.0)
-PROBES = np.array(list(STATES.values()))
-"""The six states at which policies are looked at."""
-
-Make = Callable[..., Algorithm]
-"""The algorithm at a temperature, its learning rate multiplied by a factor."""
-
-
-class Rewards(NamedTuple):
-    """A preset of the environment."""
-
-    goal_reward: float
-    discount: float
-
-
-REWARDS = {"released": Rewards(10.0, 0.8), "far": Rewards(300.0, 0.95)}
-"""The released constants, and ones with which the optimum reaches a goal in nearly every episode at every α."""
-
-SYSTEMS: dict[str, tuple[str, dict[str, Any]]] = {
-    "S²AC(φ,θ)": ("s2ac", {}),
-    "S²AC(φ)": ("s2ac-phi", {}),
-    "S²AC(φ,θ,ψ)": ("s2ac-amortized", {}),
-    "SAC": ("sac", {}),
-    "SQL": ("sql", {}),
-    "SAC-NF": ("sac-nf", {}),
-}
-EXTRAS: dict[str, tuple[str, dict[str, Any]]] = {
-    "S²AC(φ,θ), L = 0": ("s2ac", {"num_steps": 0, "num_particles": 32}),  # as many particles, all of them weighed
-    "S²AC(φ), L = 3": ("s2ac-phi", {"num_steps": 3}),
-    "S²AC(φ,θ) as printed": (
-        "s2ac",
-        {**vars(resolve("multigoal", "s2ac", "paper").algorithm), "num_steps": 3},
-    ),
-}
-"""For what the steps are worth, for the claim about how many of them a learned start saves, and for the printed form; in the table alone."""
-
-SHARED = ("hidden", "activation", "frequency", "learning_rate", "target_rate")
-"""Sizes and rates, the same for every system."""
-
-MAP = np.linspace(-6, 6, 13)
-"""The entropy maps' grid, along each axis."""
-
-DETAILED = ("S²AC(φ,θ)", "SAC")
-"""Systems whose start, entropy maps and particles are drawn beside the optimum's."""
-
-SHOWN = 24  # trajectories kept in a record,
-CLOUD = 60  # and actions at each of the six states,
-SHOWN_SEED = 0  # of this seed alone, and of no extra system:
-PICTURES = ("paths", "wall_paths", "clouds")
-CHUNK = 500  # rounds of one call
-TOGETHER = 4  # agents that are judged at a time
-TRENDS = 10  # times in training at which the start is looked at
-MODE = 0.02  # a goal counts as kept by an agent that ends there in more of its episodes than this
-DECAY = 0.1  # the last learning rate over the first
-
-
-class Scale(NamedTuple):
-    """How much to run."""
-
-    seeds: int
-    rounds: int  # of four environment steps and one update
-    spacing: float  # of the exact solver's grid
-    episodes: int
-    states: int  # at which the true action law is estimated
-    actions: int  # drawn at each
-    sizes: dict[str, Any]  # other than the default preset's
-
-
-SCALES = {
-    "smoke": Scale(1, 20, 1 / 8, 16, 4, 64, {"hidden": (8, 8), "num_particles": 3}),
-    "quick": Scale(2, 1_000, 1 / 16, 50, 8, 256, {"hidden": (32, 32), "num_particles": 4}),
-    "paper": Scale(20, 20_000, 1 / 32, 400, 64, 1024, {}),
-}
 
 
 class Experiment(NamedTuple):
@@ -215,12 +159,6 @@ def run_system(
     return records
 
 
-def axes(seeds: range) -> tuple[Key, Array]:
-    """Key and temperature of each agent."""
-    keys = jax.vmap(jax.random.key)(jnp.tile(jnp.array(seeds), len(ALPHAS)))
-    return keys, jnp.repeat(jnp.array(ALPHAS), len(seeds))
-
-
 def start_at_probes(config: Any, state: Any) -> Array:
     """Mean and standard deviation of the start at the six states, `[6, 4]`."""
     laws = jax.vmap(lambda o: gaussian_of(state.actor, o, config))(PROBES)
@@ -256,59 +194,3 @@ def train_system(
             trend.append(jax.device_get(starts))
     own = jax.device_get(metrics.get("entropy"))
     return Trained(loop.algorithm, (index + 1) * length, own, np.stack(trend, axis=1) if start else None)
-
-
-def judge_system(
-    make: Make, states: Any, preset: Rewards, scale: Scale, seeds: range, detailed: bool
-) -> dict[str, Any]:
-    """What is found of each agent, stacked; more of it where `detailed`."""
-    config = MultigoalConfig(goal_reward=preset.goal_reward)
-    env = make_multigoal(config)
-    walled = make_multigoal(replace(config, wall=WALL))
-    keys, alphas = axes(seeds)
-    probes = jnp.array(PROBES)
-    values = jnp.stack([solve(config, a, preset.discount, scale.spacing, False).value for a in ALPHAS])
-
-    def judge(key: Key, alpha: Array, value: Array, state: Any) -> dict[str, Any]:
-        made = make(alpha)
-        solution = Solution(config, alpha, preset.discount, scale.spacing, value, 0.0, 0)  # type: ignore[arg-type]
-        found: dict[str, Any] = {}
-        for rule in [r for r in made.rules if r in ("sample", "amortized")]:
-            played = evaluate(key, state, made, env, rule, scale.episodes)
-            act = lambda k, o, r=rule: made.act(k, state, o, r)  # noqa: E731
-            judged = score_policy(
-                key,
-                solution,
-                played.observation,
-                played.action,
-                played.length,
-                act,
-                probes,
-                scale.states,
-                scale.actions,
-            )
-            blocked = evaluate(key, state, made, walled, rule, scale.episodes)
-            hit = obstacle(blocked.observation, blocked.length, blocked.terminated, config)
-            found[rule] = {**judged._asdict(), **hit}
-            if rule == "sample":
-                found |= {"paths": played.observation[:SHOWN], "wall_paths": blocked.observation[:SHOWN]}
-        found["smoothness"] = smoothness(made, state, probes)
-        if detailed:
-            drawn = lambda o, num: jax.vmap(lambda k: made.act(k, state, o, "sample"))(jax.random.split(key, num))  # noqa: E731
-            found["clouds"] = jax.vmap(lambda o: drawn(o, CLOUD))(probes)
-            num = max(16, scale.actions // 8)
-            found["entropy_map"] = jax.lax.map(lambda o: action_entropy(drawn(o, num)), map_points(), batch_size=8)
-        return found
-
-    each = (keys, alphas, jnp.repeat(values, len(seeds), axis=0), states)
-    return jax.device_get(jax.jit(lambda xs: jax.lax.map(lambda x: judge(*x), xs, batch_size=TOGETHER))(each))
-
-
-def map_points() -> Array:
-    """The positions of the entropy maps, `[n², 2]`."""
-    return jnp.stack(jnp.meshgrid(MAP, MAP, indexing="ij"), axis=-1).reshape(-1, 2)
-
-
-def rounded(values: Any, digits: int) -> Any:
-    """Numbers as JSON takes them; in float64, in which rounding leaves few digits."""
-    return np.asarray(values, np.float64).round(digits).tolist()

@@ -11,43 +11,18 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from s2ac.envs.multigoal.env import STATES, THREE_GOALS, WALL
+from s2ac.envs.multigoal.pictures import GOAL_COLOURS
+from s2ac.studies.multigoal.claims import AMORTIZED, S2AC, SAC, agents, optimum, over_agents, total_variation
+from s2ac.studies.multigoal.systems import ALPHAS, MAP, SYSTEMS
+from s2ac.studies.statistics import t_interval
 from s2ac.studies.study import Record, figure_style, save_figure
 
-GOAL_COLOURS = ("#ee6677", "#4477aa", "#228833")
 STARTS = ((3, "-", "s_d"), (5, "--", "s_f"))  # the states, of the six, whose start is drawn
 SYSTEM_COLOURS = ("#cc3311", "#ee7733", "#ee3377", "#0077bb", "#33bbee", "#009988")
 
 
-def draw_trajectories(paths: np.ndarray, title: str, file: Path) -> None:
-    """Trajectories `[S, E, T, 2]`, a panel per seed, coloured by the goal they reach; with each goal's share."""
-    seeds = len(paths)
-    goals = np.array(THREE_GOALS)
-    with plt.rc_context(figure_style()):
-        figure, axes = plt.subplots(1, seeds, figsize=(4.4 * seeds, 4.6), squeeze=False)
-        for index, panel in enumerate(axes[0]):
-            reached = np.linalg.norm(paths[index, :, -1, None] - goals[None], axis=-1) <= 0.5 + 1e-6  # [E, G]
-            for path, hits in zip(paths[index], reached, strict=True):
-                colour = GOAL_COLOURS[int(np.argmax(hits))] if hits.any() else "#999999"
-                panel.plot(*path.T, color=colour, alpha=0.35, linewidth=0.9)
-            for goal, share, colour in zip(goals, reached.mean(axis=0), GOAL_COLOURS, strict=True):
-                panel.add_patch(plt.Circle(tuple(goal), 0.5, color=colour, alpha=0.35))
-                panel.annotate(f"{share:.0%}", goal, ha="center", va="center", fontweight="bold")
-            panel.plot(0, 0, "k*", markersize=9)
-            panel.set(xlim=(-7, 7), ylim=(-7, 7), aspect="equal", xlabel="x", ylabel="y")
-            panel.set_title(
-                f"seed {index}: {reached.any(axis=1).mean():.0%} of {len(paths[index])} episodes reach a goal"
-            )
-        figure.suptitle(f"{title}: paths from the star, and each goal's share", fontsize=9)
-        file.parent.mkdir(parents=True, exist_ok=True)
-        figure.savefig(file, dpi=150)
-        plt.close(figure)
-
-
 def draw(records: list[Record], directory: Path) -> list[Path]:
     """Every figure of the study, as PNG and PDF; the files. Needs the records alone."""
-    from s2ac.studies.multigoal.claims import agents, optimum
-    from s2ac.studies.multigoal.experiments import ALPHAS, SYSTEMS
-
     have = [system for system in SYSTEMS if agents(records, system, ALPHAS[0])]
     pictures = {
         "trajectories": lambda: _paths(records, have, "paths", None),
@@ -71,9 +46,6 @@ def draw(records: list[Record], directory: Path) -> list[Path]:
 
 def _seeds(records: list[Record], have: Sequence[str]) -> str:
     """How many seeds the systems have, from the fewest to the most."""
-    from s2ac.studies.multigoal.claims import agents
-    from s2ac.studies.multigoal.experiments import ALPHAS
-
     numbers = sorted({len(agents(records, system, ALPHAS[0])) for system in have}) or [0]
     return " to ".join(str(number) for number in dict.fromkeys((numbers[0], numbers[-1]))) + " seeds"
 
@@ -88,9 +60,6 @@ def _arena(panel: plt.Axes, wall: tuple[tuple[float, float], tuple[float, float]
 
 
 def _paths(records: list[Record], have: list[str], field: str, wall: tuple | None) -> plt.Figure:
-    from s2ac.studies.multigoal.claims import agents, optimum
-    from s2ac.studies.multigoal.experiments import ALPHAS
-
     rows = ["optimum", *(system for system in have if field in agents(records, system, ALPHAS[0])[0])]
     figure, axes = plt.subplots(len(rows), len(ALPHAS), figsize=(2.1 * len(ALPHAS), 2.15 * len(rows)), squeeze=False)
     for panels, row in zip(axes, rows, strict=True):
@@ -115,8 +84,6 @@ def _paths(records: list[Record], have: list[str], field: str, wall: tuple | Non
 
 def _shares(records: list[Record], have: list[str], what: str) -> plt.Figure:
     """Where episodes end: all of them (`sample`), or those that hit the obstacle (`wall`)."""
-    from s2ac.studies.multigoal.claims import agents, optimum
-    from s2ac.studies.multigoal.experiments import ALPHAS
 
     def runs(row: str, alpha: float) -> list[Record]:
         return [optimum(records, alpha)] if row == rows[0] else [r["sample"] for r in agents(records, row, alpha)]
@@ -153,10 +120,6 @@ def _shares(records: list[Record], have: list[str], what: str) -> plt.Figure:
 
 
 def _gap(records: list[Record], have: list[str]) -> plt.Figure:
-    from s2ac.studies.multigoal.claims import optimum, over_agents, total_variation
-    from s2ac.studies.multigoal.experiments import ALPHAS
-    from s2ac.studies.statistics import t_interval
-
     figure, axes = plt.subplots(1, 2, figsize=(9, 3.4))
     places = np.arange(len(ALPHAS))
     for index, system in enumerate(have):
@@ -197,9 +160,6 @@ def _gap(records: list[Record], have: list[str]) -> plt.Figure:
 
 
 def _maps(records: list[Record]) -> plt.Figure:
-    from s2ac.studies.multigoal.claims import S2AC, SAC, agents, optimum
-    from s2ac.studies.multigoal.experiments import ALPHAS, MAP
-
     rows = {
         "exact optimum": lambda a: [optimum(records, a)],
         S2AC: lambda a: agents(records, S2AC, a),
@@ -236,9 +196,6 @@ def _maps(records: list[Record]) -> plt.Figure:
 
 
 def _landscapes(records: list[Record]) -> plt.Figure:
-    from s2ac.studies.multigoal.claims import S2AC, agents, optimum
-    from s2ac.studies.multigoal.experiments import ALPHAS
-
     figure, axes = plt.subplots(len(ALPHAS), len(STATES), figsize=(1.9 * len(STATES), 1.95 * len(ALPHAS)))
     for panels, alpha in zip(axes, ALPHAS, strict=True):
         found = agents(records, S2AC, alpha)
@@ -262,10 +219,6 @@ def _landscapes(records: list[Record]) -> plt.Figure:
 
 
 def _by_alpha(records: list[Record], have: list[str]) -> plt.Figure:
-    from s2ac.studies.multigoal.claims import AMORTIZED, optimum, over_agents
-    from s2ac.studies.multigoal.experiments import ALPHAS
-    from s2ac.studies.statistics import t_interval
-
     numbers = {
         "M1: mean |∂Q/∂a|, reward per unit": lambda r: r["smoothness"][0],
         "M2: mean |∂²Q/∂a²|, reward per unit²": lambda r: r["smoothness"][1],
@@ -296,9 +249,6 @@ def _by_alpha(records: list[Record], have: list[str]) -> plt.Figure:
 
 
 def _trends(records: list[Record]) -> plt.Figure:
-    from s2ac.studies.multigoal.claims import S2AC, SAC, agents, optimum
-    from s2ac.studies.multigoal.experiments import ALPHAS
-
     shown = [system for system in (S2AC, SAC) if agents(records, system, ALPHAS[0])]
     figure, axes = plt.subplots(2, len(ALPHAS), figsize=(2.9 * len(ALPHAS), 5), sharex=True, squeeze=False)
     for column, alpha in enumerate(ALPHAS):

@@ -1,4 +1,4 @@
-"""Networks and critics: layers by hand, first weights, Fourier features, targets that follow."""
+"""Critics as networks: layers by hand, first weights, Fourier features, targets that follow."""
 
 import jax
 import jax.numpy as jnp
@@ -7,11 +7,8 @@ import pytest
 
 from s2ac.algorithms.critics import energy_of, min_value
 from s2ac.algorithms.sac import SacConfig
-from s2ac.nets.mlp import (
-    Layer,
-    init_critic,
-    soft_update,
-)
+from s2ac.nets.critic import init_critic, soft_update
+from s2ac.nets.mlp import Layer
 from transitions import RELU, assert_close, assert_same
 
 

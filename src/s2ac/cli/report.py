@@ -1,0 +1,44 @@
+"""The commands `report` and `watch`."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import tyro
+
+
+@dataclass(frozen=True)
+class Report:
+    """Write one HTML page of a run or several: curves, the sampler's health, action clouds, settings."""
+
+    runs: tyro.conf.Positional[Annotated[tuple[str, ...], tyro.conf.arg(metavar="RUN [RUN ...]")]]
+    """The runs' directories; runs on one environment are compared."""
+
+    out: str | None = None
+    """The page. Default: RUN/report.html, or report.html here for several runs."""
+
+    clouds: bool = True
+    """Draw what the newest checkpoint's policy does at states of its episodes; takes some seconds."""
+
+    def __call__(self) -> None:
+        """Write the page."""
+        from s2ac.report.write import run_report
+
+        run_report([Path(run) for run in self.runs], Path(self.out) if self.out else None, self.clouds)
+
+
+@dataclass(frozen=True)
+class Watch:
+    """Serve a run's page on this machine and renew it while the run goes; Ctrl-C ends it."""
+
+    run: tyro.conf.Positional[str]
+    """The run's directory."""
+
+    port: int = 0
+    """Port on 127.0.0.1; 0 takes a free one."""
+
+    def __call__(self) -> None:
+        """Serve."""
+        from s2ac.report.watch import run_watch
+
+        run_watch(Path(self.run), self.port)

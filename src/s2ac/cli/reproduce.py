@@ -1,0 +1,67 @@
+"""The command `reproduce`."""
+
+from dataclasses import dataclass, fields
+from typing import Literal
+
+import tyro
+
+
+@dataclass(frozen=True)
+class Reproduce:
+    """Run one of the paper's studies: figures, records and a verdict for each claim."""
+
+    study: tyro.conf.Positional[str]
+    """entropy: does the density that SVGD's particles carry tell their entropy? Figures 4a to 4c, and more.
+    multigoal: six systems against the exact optimum; an interrupted run goes on where it stopped.
+    mujoco: nine systems on five tasks; an interrupted campaign goes on where it stopped.
+    runtime: how long choosing an action takes, against SAC."""
+
+    scale: str | None = None
+    """How much to run: quick takes minutes on two cores, paper hours; smoke (multigoal, mujoco) only shows that it works.
+    mujoco: smoke, short (300k steps) or paper (1M). Default: quick; mujoco: smoke."""
+
+    rewards: Literal["released", "far"] = "released"
+    """multigoal: the released constants, or ones with which the optimum reaches a goal at every α."""
+
+    out: str | None = None
+    """Directory for figures (PNG and PDF), claims.json and records. Default: runs/STUDY-SCALE."""
+
+    from_results: str | None = None
+    """Redraw from the records in this directory instead of running; results/STUDY holds the shipped ones."""
+
+    tasks: tuple[str, ...] = ()
+    """mujoco, runtime: only these, such as Hopper Ant. Default: all five (smoke: Hopper and HalfCheetah)."""
+
+    systems: tuple[str, ...] = ()
+    """mujoco: only these of s2ac, sac, sql, sac-nf, sac-iaf, ddpg, ppo, s2ac-phi, s2ac-amortized. Default: all nine (smoke: two).
+    multigoal: only these, by the names in its table, such as SAC 'S²AC(φ,θ)'. Default: all eight."""
+
+    merge: tuple[str, ...] = ()
+    """mujoco, multigoal: also take the records in these directories, of runs on other machines."""
+
+    seeds: tuple[int, int] | None = None
+    """mujoco, multigoal: only these, the first and the last; records of other seeds can be merged. Default: all."""
+
+    workers: int = 0
+    """mujoco: processes that step the simulators of a run. The results do not depend on it."""
+
+    at_once: int = 1
+    """mujoco: runs side by side, each a process of its own. One run seldom fills an accelerator."""
+
+    protocol: Literal["default", "paper"] = "default"
+    """mujoco: 10 episodes every 30th of a run, or the paper's 100 every 1000 steps."""
+
+    version: Literal[4, 5] = 5
+    """mujoco: of the environments, -v4 or -v5."""
+
+    preset: Literal["default", "ten-particles", "target-networks"] = "default"
+    """mujoco: default, as `s2ac train` has it there; ten-particles: S²AC's particles and steps as in the paper, no guide, no flows; target-networks: the critics' targets
+    too, for every system."""
+
+    def __call__(self) -> None:
+        """Run the study that was named, with the options that were given."""
+        from s2ac.studies.reproduce import reproduce
+
+        own = {"study", "out", "from_results"}
+        given = {f.name: getattr(self, f.name) for f in fields(self) if getattr(self, f.name) != f.default}
+        reproduce(self.study, {n: v for n, v in given.items() if n not in own}, self.out, self.from_results)

@@ -1,0 +1,78 @@
+"""How well a policy knows its goals, from the outcomes of its episodes: indices of goals, −1 for none, `[E]` in order.
+
+Robustness is the benchmark's, with five tries: whether five consecutive episodes are enough when something is in the
+way.
+
+No exact optimum is computed, as multigoal has one: position and velocity are four dimensions, and at spacings that
+resolve one step, 0.05 and 0.1, the simple maze alone has 3·10⁸ states. Position alone does not do: at full speed the
+ball needs about 20 steps to turn round, and moves up to 0.1 in each. What is exact is symmetry: both reflections map
+each maze onto itself, start included, so the one optimum of an entropy-regularised objective reaches mirrored goals
+equally often (four of four, and twice four of eight).
+"""
+
+import math
+
+import numpy as np
+
+from s2ac.envs.multigoal.exact import goal_shares
+from s2ac.envs.pointmaze.maps import maze_of
+from s2ac.envs.pointmaze.rules import PointMazeConfig, goal_at, touches_obstacle
+from s2ac.errors import InvalidArgument
+
+__all__ = [
+    "goal_shares",
+    "goals_reached",
+    "kept_goal",
+    "obstacle_robustness",
+    "outcomes",
+    "removal_robustness",
+    "success_rate",
+]
+
+
+def outcomes(config: PointMazeConfig, last: np.ndarray) -> np.ndarray:
+    """The outcome of episodes by their last observations `[…, 4]`."""
+    maze, position = maze_of(config.maze), np.asarray(last)[..., :2]
+    return np.where(touches_obstacle(config, maze, position), -1, goal_at(config, maze, position))
+
+
+def success_rate(reached: np.ndarray) -> float:
+    """Share of episodes that reached any goal."""
+    return float(np.mean(np.asarray(reached) >= 0))
+
+
+def goals_reached(reached: np.ndarray) -> int:
+    """How many different goals were reached."""
+    return len(set(np.asarray(reached).tolist()) - {-1})
+
+
+def kept_goal(num_reached: int, num_goals: int) -> float:
+    """Probability that one of the goals reached remains when half of all goals, a random half, are removed.
+
+    1 − C(N − R, n − R) / C(N, n) with R of N goals reached and n = ⌊N/2⌋ removed.
+    """
+    removed = num_goals // 2
+    if num_reached > removed:
+        return 1.0
+    return 1 - math.comb(num_goals - num_reached, removed - num_reached) / math.comb(num_goals, removed)
+
+
+def removal_robustness(reached: np.ndarray, num_goals: int, tries: int = 5) -> float:
+    """`kept_goal` of the goals reached in `tries` consecutive episodes, averaged over such groups."""
+    groups = _groups(reached, tries)
+    if groups.max() >= num_goals:
+        raise InvalidArgument(f"reached: there is no goal {groups.max()}, only 0 to {num_goals - 1}")
+    return float(np.mean([kept_goal(goals_reached(group), num_goals) for group in groups]))
+
+
+def obstacle_robustness(reached: np.ndarray, tries: int = 5) -> float:
+    """Share of groups of `tries` consecutive episodes with any success; the episodes are of the obstacle test."""
+    return float(np.mean(np.any(_groups(reached, tries) >= 0, axis=1)))
+
+
+def _groups(reached: np.ndarray, tries: int) -> np.ndarray:
+    """Consecutive episodes, `[G, tries]`."""
+    reached = np.asarray(reached)
+    if tries < 1 or reached.ndim != 1 or not reached.size or reached.size % tries:
+        raise InvalidArgument(f"reached of shape {reached.shape}: must be of a multiple of {tries} episodes, in a row")
+    return reached.reshape(-1, tries)

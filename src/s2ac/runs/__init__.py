@@ -1,0 +1,1 @@
+"""A run on disk: its description, checkpoints, records and lock. Knows no training."""

@@ -1,0 +1,64 @@
+"""The MuJoCo study, as `s2ac reproduce` runs it: what is not done yet is run, and everything is drawn from all records there are."""
+
+import json
+from pathlib import Path
+
+from s2ac.errors import check_count, check_name
+from s2ac.studies.mujoco.campaign import campaign, campaign_at_once
+from s2ac.studies.mujoco.claims import cells, decide, whole_table
+from s2ac.studies.mujoco.figures import draw
+from s2ac.studies.mujoco.jobs import PRESETS, PROTOCOLS, SCALES, SYSTEMS, TASKS, jobs, protocol_of
+from s2ac.studies.mujoco.records import RULES, read_all
+from s2ac.studies.study import Gathered, Options, Record, Study
+
+
+def run(directory: Path, options: Options) -> Gathered:
+    """Train what is not done yet."""
+    check_name("scale", options.scale, SCALES)
+    check_name("protocol", options.protocol, PROTOCOLS)
+    check_name("preset", options.preset, PRESETS)
+    for names, name, known in ((options.tasks, "tasks", TASKS), (options.systems, "systems", tuple(SYSTEMS))):
+        for value in names:
+            check_name(name, value, known)
+    check_count("at_once", options.at_once, 1)
+    read_all(options.merge)  # refuses what cannot be merged now, not after hours of training
+    size = SCALES[options.scale or ""]
+    todo = jobs(
+        size, protocol_of(size, options.protocol), options.tasks or size.tasks, options.systems or size.systems,
+        options.version, options.seed_range, options.workers, options.preset,
+    )  # fmt: skip
+    command = (
+        f"s2ac reproduce mujoco --scale {options.scale} --preset {options.preset} --protocol {options.protocol} "
+        f"--version {options.version}"
+    )
+    if options.at_once == 1:
+        done = campaign(directory, todo, command)
+    else:
+        done = campaign_at_once(directory, todo, command, options.at_once)
+    note = "" if done else "stopped before the end: the same command goes on where it stopped"
+    return _gathered(read_all([str(directory), *options.merge]), command, note)
+
+
+def read(directory: Path, options: Options) -> Gathered:
+    """The records in a directory, and in those to be merged."""
+    return _gathered(
+        read_all([str(directory), *options.merge]), f"s2ac reproduce mujoco --from-results {directory}", ""
+    )
+
+
+def _gathered(records: list[Record], command: str, note: str) -> Gathered:
+    devices = {record["device"] for record in records}
+    versions = {str(record["versions"].get("jax", "unknown")) for record in records}
+    return Gathered(records, command, ", ".join(sorted(devices)), ", ".join(sorted(versions)), note=note)
+
+
+def tables(records: list[Record]) -> dict[str, str]:
+    """The tables, and their numbers."""
+    numbers = json.dumps({rule: cells(records, rule) for rule in RULES}, indent=2, ensure_ascii=False) + "\n"
+    return {"table.md": whole_table(records), "table.json": numbers}
+
+
+ACCEPTED = frozenset(
+    {"scale", "tasks", "systems", "merge", "seeds", "workers", "at_once", "protocol", "version", "preset"}
+)
+STUDY = Study(ACCEPTED, run, read, decide, tables, draw, "smoke", frozenset({"merge"}))

@@ -1,0 +1,74 @@
+"""What the loops for environments in JAX and for Gymnasium's share: their settings, their state, their random keys and a round of learning.
+
+Random keys are derived from (seed's key, stream, iteration), never carried, so a resumed run needs only its iteration.
+"""
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from s2ac import replay as buffer
+from s2ac.algorithms.protocol import Algorithm
+from s2ac.replay import Replay
+from s2ac.types import Array, Key, Metrics, Transition
+
+INIT, RESET, ACT, STEP, UPDATE, EVALUATE = range(6)  # the streams of random numbers
+
+
+class LoopConfig(NamedTuple):
+    """How experience is gathered and used."""
+
+    num_envs: int = 1  # environments per seed
+    horizon: int = 1  # environment steps of each between two rounds of updates
+    num_updates: int = 1  # gradient updates per round
+    batch_size: int = 256
+    capacity: int = 100_000
+    warmup_steps: int = 1_000  # environment steps of uniform actions before the first update
+    max_value: float = 1e8  # largest observation or reward of a Gymnasium environment
+    workers: int = 0  # processes that step Gymnasium environments
+    worker_timeout: float = 120.0  # seconds
+    overlap: bool = False  # whether Gymnasium environments step while the last round is learned
+
+
+class LoopState(NamedTuple):
+    """Everything that a run of one seed carries."""
+
+    algorithm: Any
+    replay: Replay
+    env: Any  # leaves [N, …]
+    observation: Array  # [N, O]
+    episode_return: Array  # [N]
+    iteration: Array  # int32
+
+
+def capacity_of(algorithm: Algorithm, config: LoopConfig) -> int:
+    """Transitions that the replay keeps; an algorithm that learns from its rollouts keeps none, and gets room for one."""
+    return 1 if algorithm.experience == "rollout" else config.capacity
+
+
+def stream(key: Key, which: int, index: Array | int) -> Key:
+    """The key of one stream at one iteration."""
+    return jax.random.fold_in(jax.random.fold_in(key, which), index)
+
+
+def learn(
+    key: Key, learner: tuple[Any, Replay], rows: Transition, start: Array, algorithm: Algorithm, config: LoopConfig
+) -> tuple[tuple[Any, Replay], Metrics]:
+    """The updates of one round, of both loops: `rows` `[T, N, …]` were gathered from iteration `start` on.
+
+    `learner` is the algorithm's state and the replay. On-policy algorithms learn from the rows alone.
+    """
+    state, replay = learner
+    key = stream(key, UPDATE, start)
+    if algorithm.experience == "rollout":
+        state, metrics = algorithm.update(key, state, rows)
+        return (state, replay), metrics
+    replay = buffer.add(replay, jax.tree.map(lambda field: field.reshape((-1, *field.shape[2:])), rows))
+
+    def one(carry: Any, index: Array) -> tuple[Any, Metrics]:
+        key_batch, key_update = jax.random.split(jax.random.fold_in(key, index))
+        return algorithm.update(key_update, carry, buffer.sample(key_batch, replay, config.batch_size))
+
+    state, metrics = jax.lax.scan(one, state, jnp.arange(config.num_updates))
+    return (state, replay), jax.tree.map(jnp.mean, metrics)

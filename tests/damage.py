@@ -16,8 +16,9 @@ from s2ac.runs.checkpoint import load_latest, save_checkpoint
 from s2ac.runs.files import replace
 from s2ac.runs.lock import holder, lock
 from s2ac.runs.manifest import digest, facts_of
+from s2ac.runs.policy import LoadedPolicy
 from s2ac.runs.records import Records, read_records
-from s2ac.settings import resolve
+from s2ac.settings import RunConfig, resolve
 
 SETTINGS = resolve("multigoal", "sac", given={"hidden": (4,), "seeds": 1, "capacity": 100, "checkpoint_every": 4})
 ABOUT = {"version": VERSION, "env": "multigoal", "algo": "sac", "algorithm": dataclasses.asdict(SETTINGS.algorithm),
@@ -140,3 +141,11 @@ def answer(function, *arguments, seconds=10.0, memory=300 * 2**20):
             assert "\n" not in found
     assert peak() - before < memory
     return found
+
+
+def loaded(about, manifest, arrays, capacity):
+    """A policy as it is loaded, as far as a copy of it needs."""
+    nothing = dict.fromkeys(LoadedPolicy._fields)
+    return LoadedPolicy(
+        **{**nothing, "about": about, "manifest": manifest, "arrays": arrays, "config": RunConfig(capacity=capacity)}
+    )

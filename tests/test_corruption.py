@@ -10,13 +10,12 @@ import numpy as np
 import pytest
 
 import s2ac
-from damage import ABOUT, FACTS, answer, arrays_of, read_all, small_run
+from damage import ABOUT, FACTS, answer, arrays_of, loaded, read_all, small_run
 from s2ac.agent import Agent
-from s2ac.runs.about import check_same, read_about, same_run
+from s2ac.runs.about import check_same, configs_of, read_about, same_run
 from s2ac.runs.checkpoint import load_latest
 from s2ac.runs.manifest import facts_of
-from s2ac.runs.saving import Loaded
-from s2ac.training.trainer import configs_of
+from s2ac.runs.saving import write_copy
 
 KINDS = (
     "flip",
@@ -146,7 +145,7 @@ def damaged_runs(place, num):
 def damaged_copies(place, num):
     (place / "copy").mkdir()
     about = {"step": 4, "added": 0, "facts": {**FACTS, "metrics_offset": 0}}
-    Loaded(None, ABOUT, about, {**arrays_of(4), "['replay']": np.zeros(1)}).write(place / "copy", False, 100)
+    write_copy(loaded(ABOUT, about, {**arrays_of(4), "replay": np.zeros(1)}, 100), place / "copy", False)
     return judge(place / "copy", read_copy, num, 1)
 
 

@@ -7,7 +7,7 @@ import shutil
 import numpy as np
 
 import damage
-from damage import ABOUT, EVERY, arrays_of, begin, facts, row_of, rows_of
+from damage import ABOUT, EVERY, arrays_of, begin, facts, loaded, row_of, rows_of
 from disk import crashes, recorded
 from s2ac.errors import S2acError
 from s2ac.report.records import Reader
@@ -19,7 +19,7 @@ from s2ac.runs.files import put, replace
 from s2ac.runs.manifest import facts_of
 from s2ac.runs.records import Records, read_records
 from s2ac.runs.rows import place
-from s2ac.runs.saving import Loaded, copy_to, is_copy
+from s2ac.runs.saving import copy_to, is_copy, write_copy
 
 CAPACITY = 12  # two and a half steps' rows: files of the replay come and go
 
@@ -199,18 +199,18 @@ def test_beginning_anew_loses_nothing(tmp_path):
 def copy_of(step):
     """An agent as it was loaded at a step."""
     known = {**damage.FACTS, "metrics_offset": 0}
-    arrays = {**arrays_of(step), "['replay']": np.zeros(1, np.int32)}
-    return Loaded(None, ABOUT, {"step": step, "added": 0, "facts": known}, arrays)
+    arrays = {**arrays_of(step), "replay": np.zeros(1, np.int32)}
+    return loaded(ABOUT, {"step": step, "added": 0, "facts": known}, arrays, CAPACITY)
 
 
 def test_a_copy_is_the_old_one_or_the_new_one(tmp_path):
     (tmp_path / "disk").mkdir()
     with recorded(tmp_path / "disk") as log:
         target = tmp_path / "disk" / "agent"
-        copy_to(target, lambda aside: copy_of(1).write(aside, False, CAPACITY))
+        copy_to(target, lambda aside: write_copy(copy_of(1), aside, False))
         log.mark(1)
         log.begin()
-        copy_to(target, lambda aside: copy_of(2).write(aside, False, CAPACITY))
+        copy_to(target, lambda aside: write_copy(copy_of(2), aside, False))
         log.mark(2)
     count = 0
     for where, before, after in each_crash(log, tmp_path / "found"):

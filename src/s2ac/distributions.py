@@ -48,6 +48,7 @@ class TruncatedGaussian(NamedTuple):
 
     The kept mass is erf(limit/√2) per dimension, so the density inside is the Gaussian's divided by
     that, and -inf outside. Points are drawn by inversion: none is clipped, so no mass sits on the edge.
+    A point that is outside by no more than the rounding of a draw counts as inside.
     """
 
     mean: Array  # [D]
@@ -62,7 +63,9 @@ class TruncatedGaussian(NamedTuple):
 
     def log_density(self, point: Array) -> Array:
         """log N(point) − D log erf(limit/√2) inside, −inf outside."""
-        inside = jnp.all(jnp.abs(point - self.mean) <= self.limit * self.std)
+        edge = self.limit * self.std
+        rounding = 2 * jnp.finfo(point.dtype).eps * (jnp.abs(self.mean) + edge)
+        inside = jnp.all(jnp.abs(point - self.mean) <= edge + rounding)
         log_mass = point.shape[-1] * math.log(math.erf(self.limit / math.sqrt(2)))
         log_gaussian = Gaussian(self.mean, self.std).log_density(point)
         return jnp.where(inside, log_gaussian - log_mass, -jnp.inf)

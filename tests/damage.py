@@ -18,7 +18,7 @@ from s2ac.runs.lock import holder, lock
 from s2ac.runs.manifest import digest, facts_of
 from s2ac.runs.policy import LoadedPolicy
 from s2ac.runs.records import Records, read_records
-from s2ac.settings import RunConfig, resolve
+from s2ac.settings import resolve
 
 SETTINGS = resolve("multigoal", "sac", given={"hidden": (4,), "seeds": 1, "capacity": 100, "checkpoint_every": 4})
 ABOUT = {"version": VERSION, "env": "multigoal", "algo": "sac", "algorithm": dataclasses.asdict(SETTINGS.algorithm),
@@ -52,6 +52,13 @@ def rows_of(first, last):
 
 def row_of(step):
     return {"kind": "train", "seed": 0, "env_step": step, "return": -1.5 * step}
+
+
+def policy_at(step):
+    """A trained policy as it is loaded at a step, with nothing that is not written to disk."""
+    manifest = {"step": step, "added": 0, "facts": {**FACTS, "metrics_offset": 0}}
+    arrays = {**arrays_of(step), "replay": np.zeros(1, np.int32)}
+    return LoadedPolicy(None, ABOUT, None, SETTINGS.run, None, None, None, None, manifest, arrays, [])
 
 
 def begin(directory):
@@ -141,11 +148,3 @@ def answer(function, *arguments, seconds=10.0, memory=300 * 2**20):
             assert "\n" not in found
     assert peak() - before < memory
     return found
-
-
-def loaded(about, manifest, arrays, capacity):
-    """A policy as it is loaded, as far as a copy of it needs."""
-    nothing = dict.fromkeys(LoadedPolicy._fields)
-    return LoadedPolicy(
-        **{**nothing, "about": about, "manifest": manifest, "arrays": arrays, "config": RunConfig(capacity=capacity)}
-    )

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import s2ac
-from damage import ABOUT, FACTS, answer, arrays_of, loaded, read_all, small_run
+from damage import FACTS, answer, policy_at, read_all, small_run
 from s2ac.agent import Agent
 from s2ac.runs.about import check_same, configs_of, read_about, same_run
 from s2ac.runs.checkpoint import load_latest
@@ -144,8 +144,7 @@ def damaged_runs(place, num):
 
 def damaged_copies(place, num):
     (place / "copy").mkdir()
-    about = {"step": 4, "added": 0, "facts": {**FACTS, "metrics_offset": 0}}
-    write_copy(loaded(ABOUT, about, {**arrays_of(4), "replay": np.zeros(1)}, 100), place / "copy", False)
+    write_copy(policy_at(4), place / "copy", False)
     return judge(place / "copy", read_copy, num, 1)
 
 

@@ -6,8 +6,7 @@ import shutil
 
 import numpy as np
 
-import damage
-from damage import ABOUT, EVERY, arrays_of, begin, facts, loaded, row_of, rows_of
+from damage import ABOUT, EVERY, arrays_of, begin, facts, policy_at, row_of, rows_of
 from disk import crashes, recorded
 from s2ac.errors import S2acError
 from s2ac.report.records import Reader
@@ -196,21 +195,14 @@ def test_beginning_anew_loses_nothing(tmp_path):
     assert count > 10
 
 
-def copy_of(step):
-    """An agent as it was loaded at a step."""
-    known = {**damage.FACTS, "metrics_offset": 0}
-    arrays = {**arrays_of(step), "replay": np.zeros(1, np.int32)}
-    return loaded(ABOUT, {"step": step, "added": 0, "facts": known}, arrays, CAPACITY)
-
-
 def test_a_copy_is_the_old_one_or_the_new_one(tmp_path):
     (tmp_path / "disk").mkdir()
     with recorded(tmp_path / "disk") as log:
         target = tmp_path / "disk" / "agent"
-        copy_to(target, lambda aside: write_copy(copy_of(1), aside, False))
+        copy_to(target, lambda aside: write_copy(policy_at(1), aside, False))
         log.mark(1)
         log.begin()
-        copy_to(target, lambda aside: write_copy(copy_of(2), aside, False))
+        copy_to(target, lambda aside: write_copy(policy_at(2), aside, False))
         log.mark(2)
     count = 0
     for where, before, after in each_crash(log, tmp_path / "found"):

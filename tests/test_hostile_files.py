@@ -154,7 +154,7 @@ def assert_manifests_of_any_kind_are_refused(made, tmp_path_factory, examples):
         sign(run, lambda body: put(body, place, value))
         found = answer(read_all, run)
         if not isinstance(found, str) and found[0] == 4 and not found[3]:
-            assert found[1] == whole or place[:2] == ("facts", "extra")
+            assert found[1] == whole or place[:2] in (("facts", "extra"), ("format",))
 
     check()
 

@@ -15,7 +15,7 @@ from s2ac.envs.jax_env import JaxEnv, TimeStep
 from s2ac.envs.multigoal.env import MultigoalConfig, make_multigoal
 from s2ac.training.device import env_steps, init_loop, train_chunk, warm_up
 from s2ac.training.evaluate import evaluate
-from s2ac.training.loop import EVALUATE, INIT, LoopConfig, stream
+from s2ac.training.loop import LoopConfig
 from s2ac.types import EnvSpec
 
 
@@ -72,15 +72,6 @@ def test_each_ending_is_stored_as_what_it_is_with_its_own_successor():
     assert len(np.unique(np.concatenate([start.observation, loop.observation[ended]]))) == 50 + ended.sum()
     np.testing.assert_allclose(finished["return"], action[ended].sum(), rtol=1e-5)
     assert finished["episodes"] == ended.sum()
-
-
-def test_no_key_is_used_twice():
-    """The same noise for acting, stepping and learning, or at every step."""
-    index = jnp.arange(200)
-    keys = [jax.vmap(lambda i, w=which, s=seed: stream(jax.random.key(s), w, i))(index)
-            for which in range(INIT, EVALUATE + 1) for seed in range(3)]  # fmt: skip
-    data = np.concatenate([np.asarray(jax.random.key_data(some)) for some in keys])
-    assert len(np.unique(data, axis=0)) == len(data) == 200 * 6 * 3
 
 
 @pytest.mark.parametrize(("make", "signs"), [

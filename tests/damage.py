@@ -10,14 +10,14 @@ import numpy as np
 
 from s2ac.errors import S2acError
 from s2ac.report.records import Reader
-from s2ac.runs.about import VERSION, check_same, configs_of, read_about
-from s2ac.runs.begun import is_begun, make_empty, mark_saved
+from s2ac.runs.about import VERSION
+from s2ac.runs.begun import make_empty, mark_saved
 from s2ac.runs.checkpoint import load_latest, save_checkpoint
 from s2ac.runs.files import replace
 from s2ac.runs.lock import holder, lock
-from s2ac.runs.manifest import digest, facts_of
 from s2ac.runs.policy import LoadedPolicy
 from s2ac.runs.records import Records, read_records
+from s2ac.selftest.damage import read_run
 from s2ac.settings import resolve
 
 SETTINGS = resolve("multigoal", "sac", given={"hidden": (4,), "seeds": 1, "capacity": 100, "checkpoint_every": 4})
@@ -87,22 +87,13 @@ def small_run(directory, steps=4):
 
 def read_all(run):
     """All that reads a run's files: what it found, and what it had to say about it."""
-    about = read_about(run)
-    configs_of(about, run)
-    is_begun(run, EVERY)
     holder(run)
     with lock(run):
-        manifest, arrays, segments, said = load_latest(run)
-        known = facts_of(manifest)
-        check_same(run, about, known["about"])
-        said += Records(run / "metrics.jsonl", known["metrics_offset"], known.get("metrics_sha256")).check()
+        found = read_run(run)
     load_latest(run, replay=False)
     Reader(run).update()
     read_records(run / "metrics.jsonl")
-    sha = digest([about, manifest["facts"]["about"]])
-    loaded = [(name, array.tobytes()) for name, array in sorted(arrays.items())]
-    loaded += [(first, name, rows[name].tobytes()) for first, rows in segments for name in sorted(rows)]
-    return manifest["step"], loaded, sha, said
+    return found
 
 
 class TooSlow(BaseException):
@@ -135,16 +126,23 @@ def forget_peak():
     Path("/proc/self/clear_refs").write_text("5")
 
 
-def answer(function, *arguments, seconds=10.0, memory=300 * 2**20):
-    """What a call returns, or the line that refuses it; anything else, a long wait and much memory are errors of ours."""
+def bounded(function, *arguments, seconds=10.0, memory=300 * 2**20):
+    """What a call returns, or its refusal; a long wait and much memory are errors of ours."""
     forget_peak()
     before = peak()
-    with within(seconds):
-        try:
-            found = function(*arguments)
-        except S2acError as error:
-            found = str(error)
-            assert found
-            assert "\n" not in found
-    assert peak() - before < memory
+    try:
+        with within(seconds):
+            return function(*arguments)
+    finally:
+        assert peak() - before < memory
+
+
+def answer(function, *arguments, **bounds):
+    """What a call returns, or the line that refuses it; anything else is an error of ours."""
+    try:
+        return bounded(function, *arguments, **bounds)
+    except S2acError as error:
+        found = str(error)
+    assert found
+    assert "\n" not in found
     return found

@@ -21,6 +21,7 @@ ORDER = (
     ("launch", "studies", "report", "deploy"),
     ("asking", "callbacks"),
     ("agent",),
+    ("selftest",),
     ("cli",),
     ("__main__",),
 )

@@ -52,7 +52,7 @@ def run(made, tmp_path):
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("file", FILES)
 def test_a_file_of_another_kind_is_refused_at_once(run, file, kind):
-    step, whole, _, said = read_all(run)
+    step, whole, said = read_all(run)
     assert (step, said) == (4, [])
     (run / file).unlink(missing_ok=True)
     KINDS[kind](run / file)
@@ -61,7 +61,7 @@ def test_a_file_of_another_kind_is_refused_at_once(run, file, kind):
         assert found[:2] == (step, whole)
     elif file.startswith(LAST):
         assert found[0] == 3
-        assert Path(file).name in found[3][0]
+        assert Path(file).name in found.said[0]
     else:
         assert Path(file).name in found, found
     for look in (holder, Reader):
@@ -153,7 +153,7 @@ def assert_manifests_of_any_kind_are_refused(made, tmp_path_factory, examples):
         (run / LAST / "manifest.json").write_text(written)
         sign(run, lambda body: put(body, place, value))
         found = answer(read_all, run)
-        if not isinstance(found, str) and found[0] == 4 and not found[3]:
+        if not isinstance(found, str) and found[0] == 4 and not found.said:
             assert found[1] == whole or place[:2] in (("facts", "extra"), ("format",))
 
     check()
@@ -241,6 +241,6 @@ def test_changed_records_are_said_on_resume(run, tmp_path):
     metrics = run / "metrics.jsonl"
     text = metrics.read_text()
     metrics.write_text(text.replace("-1.5", "-2.5", 1))
-    assert "some of its records are not the run's" in read_all(run)[3][0]
+    assert "some of its records are not the run's" in read_all(run).said[0]
     metrics.write_text(text + '{"kind": "train"')  # what a crash leaves is no change
-    assert read_all(run)[3] == []
+    assert read_all(run).said == []

@@ -13,6 +13,7 @@ from s2ac.cli.export import Export
 from s2ac.cli.play import Play
 from s2ac.cli.report import Report, Watch
 from s2ac.cli.reproduce import Reproduce
+from s2ac.cli.selftest import Selftest
 
 
 @dataclass(frozen=True)
@@ -34,6 +35,7 @@ COMMANDS: dict[str, Any] = {
     "export": Export,
     "play": Play,
     "reproduce": Reproduce,
+    "selftest": Selftest,
 }
 
 DESCRIPTION = (

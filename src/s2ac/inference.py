@@ -12,6 +12,7 @@ invertible. Without own score the bound on the step size makes it so everywhere;
 bound knows the target's curvature at the references alone.
 """
 
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -84,6 +85,46 @@ def draw(key: Key, start: Start, log_target: LogTarget, family: Family) -> tuple
     return state.particles, state.log_density, guarded
 
 
+def first_start(mean: Any, std: Any, family: Family) -> Start:
+    """Where the fit begins; refuses what is no Gaussian."""
+    mean = jnp.atleast_1d(jnp.asarray(mean, float))
+    if mean.ndim != 1:
+        raise InvalidArgument(f"mean of shape {mean.shape}: must be one number per dimension")
+    if is_known(std) and not np.all(np.asarray(std) > 0):
+        raise InvalidArgument(f"std = {std!r}: must be above 0")
+    log_std = jnp.broadcast_to(jnp.log(jnp.asarray(std, mean.dtype)), mean.shape)
+    check_positive("step_size", family.step_size)
+    return Start(mean, log_std, jnp.mean(log_std), jnp.log(jnp.asarray(family.step_size, mean.dtype)))
+
+
+def elbos_of(
+    log_target: LogTarget, family: Family, start: Start, key: Key, num: int
+) -> tuple[Array, tuple[Array, Array, Array]]:
+    """The ELBO of each of `num` clouds, and the clouds."""
+    clouds = jax.vmap(lambda k: draw(k, start, log_target, family))(jax.random.split(key, num))
+    values = jax.vmap(jax.vmap(log_target))(clouds[0]) - clouds[1]
+    return jnp.mean(values, axis=1), clouds
+
+
+def train(start: Start, key: Key, elbos: Any, learning_rate: float, num_iterations: int) -> tuple[Start, Array]:
+    """The start after so many steps of Adam, and the ELBO estimate of each."""
+    optimiser = optax.adam(optax.cosine_decay_schedule(learning_rate, num_iterations))
+
+    @jax.jit
+    def run_all(start: Start, key: Key) -> tuple[Start, Array]:
+        def body(carry: Any, index: Array) -> tuple[Any, Array]:
+            start, memory = carry
+            loss = lambda s: -jnp.mean(elbos(s, jax.random.fold_in(key, index))[0])  # noqa: E731
+            value, gradient = jax.value_and_grad(loss)(start)
+            updates, memory = optimiser.update(gradient, memory)
+            return (optax.apply_updates(start, updates), memory), -value
+
+        (start, _), history = jax.lax.scan(body, (start, optimiser.init(start)), jnp.arange(num_iterations))
+        return start, history
+
+    return run_all(start, key)
+
+
 def fit(
     key: Key,
     log_target: LogTarget,
@@ -115,36 +156,10 @@ def fit(
     check_count("num_draws", num_draws, 2)
     check_count("num_steps", family.num_steps, 0)
     check_positive("learning_rate", learning_rate)
-    mean = jnp.atleast_1d(jnp.asarray(mean, float))
-    if mean.ndim != 1:
-        raise InvalidArgument(f"mean of shape {mean.shape}: must be one number per dimension")
-    if is_known(std) and not np.all(np.asarray(std) > 0):
-        raise InvalidArgument(f"std = {std!r}: must be above 0")
-    log_std = jnp.broadcast_to(jnp.log(jnp.asarray(std, mean.dtype)), mean.shape)
-    check_positive("step_size", family.step_size)
-    start = Start(mean, log_std, jnp.mean(log_std), jnp.log(jnp.asarray(family.step_size, mean.dtype)))
-
-    def elbos(start: Start, key: Key, num: int) -> tuple[Array, tuple[Array, Array, Array]]:
-        clouds = jax.vmap(lambda k: draw(k, start, log_target, family))(jax.random.split(key, num))
-        values = jax.vmap(jax.vmap(log_target))(clouds[0]) - clouds[1]
-        return jnp.mean(values, axis=1), clouds
-
-    optimiser = optax.adam(optax.cosine_decay_schedule(learning_rate, num_iterations))
-
-    @jax.jit
-    def train(start: Start, key: Key) -> tuple[Start, Array]:
-        def body(carry: Any, index: Array) -> tuple[Any, Array]:
-            start, memory = carry
-            loss = lambda s: -jnp.mean(elbos(s, jax.random.fold_in(key, index), num_clouds)[0])  # noqa: E731
-            value, gradient = jax.value_and_grad(loss)(start)
-            updates, memory = optimiser.update(gradient, memory)
-            return (optax.apply_updates(start, updates), memory), -value
-
-        (start, _), history = jax.lax.scan(body, (start, optimiser.init(start)), jnp.arange(num_iterations))
-        return start, history
-
+    start = first_start(mean, std, family)
+    elbos = partial(elbos_of, log_target, family)
     key_train, key_draw = jax.random.split(key)
-    start, history = train(start, key_train)
+    start, history = train(start, key_train, partial(elbos, num=num_clouds), learning_rate, num_iterations)
     if is_known(history) and not np.isfinite(np.asarray(history)).all():
         iteration = int(np.argmin(np.isfinite(np.asarray(history))))
         if iteration == 0:
@@ -152,12 +167,12 @@ def fit(
                 "log_target is not finite at draws of the start, given by mean and std, or not after a step from them"
             )
         raise Diverged(f"the ELBO is not finite at iteration {iteration}: lower learning_rate or step_size")
-    values, (particles, log_density, guarded) = jax.jit(elbos, static_argnums=2)(start, key_draw, num_draws)
+    values, (particles, log_density, guarded) = jax.jit(partial(elbos, num=num_draws))(start, key_draw)
     return Fit(
         start=Gaussian(start.mean, jnp.exp(start.log_std)),
         bandwidth=jnp.exp(start.log_bandwidth),
         step_size=jnp.exp(start.log_step_size),
-        particles=particles.reshape(-1, mean.shape[0]),
+        particles=particles.reshape(-1, particles.shape[-1]),
         log_density=log_density.reshape(-1),
         elbo=jnp.mean(values),
         elbo_standard_error=jnp.std(values, ddof=1) / num_draws**0.5,

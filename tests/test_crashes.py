@@ -90,6 +90,10 @@ def test_paths_that_cannot_be_are_one_line(path, tmp_path, monkeypatch, capsys):
         error = capsys.readouterr().err
         assert error.count("\n") == 1, error
         assert len(error) < 3000
+    (tmp_path / "circle").symlink_to("circle")
+    for call in (lambda: s2ac.load("circle"), lambda: Agent("multigoal", "sac", directory="circle").learn(1)):
+        assert "symbolic links" in answer(call, memory=2**30)
+    (tmp_path / "circle").unlink()
     for call in (lambda: s2ac.load(path), lambda: Agent("multigoal", "sac", directory=path).learn(1)):
         assert isinstance(answer(call, memory=2**30), str)
     assert os.listdir(tmp_path) in ([], ["runs"])

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import strategies
 
 import s2ac
-from damage import ABOUT, answer, forget_peak, peak, read_all, small_run
+from damage import ABOUT, answer, bounded, forget_peak, peak, read_all, small_run
 from s2ac.agent import Agent
 from s2ac.cli.main import main
 from s2ac.errors import S2acError
@@ -244,3 +244,18 @@ def test_changed_records_are_said_on_resume(run, tmp_path):
     assert "some of its records are not the run's" in read_all(run).said[0]
     metrics.write_text(text + '{"kind": "train"')  # what a crash leaves is no change
     assert read_all(run).said == []
+
+
+@pytest.mark.parametrize(("study", "file"), [("entropy", "records.jsonl"), ("multigoal", "records.jsonl"), ("mujoco", "Hopper.json"), ("runtime", "records.json")])  # fmt: skip
+def test_records_of_a_study_that_are_no_files_are_refused_at_once(study, file, tmp_path, capsys):
+    for index, make in enumerate((lambda path: os.mkfifo(path), lambda path: path.symlink_to("/dev/zero"), lambda path: path.write_text("[" * 10**5))):  # fmt: skip
+        place = tmp_path / str(index)
+        place.mkdir()
+        make(place / file)
+        code = bounded(
+            main, ["reproduce", study, "--from-results", str(place), "--out", str(tmp_path / "out")], memory=2**30
+        )
+        assert code == 2
+        error = capsys.readouterr().err
+        assert error.count("\n") == 1
+        assert str(place) in error

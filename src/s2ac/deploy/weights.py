@@ -15,6 +15,7 @@ from s2ac.deploy.noise import Unexportable
 from s2ac.deploy.source import Trained
 from s2ac.errors import S2acError
 from s2ac.nets.mlp import Layer
+from s2ac.runs.files import SMALL, memory_bytes, parse_json, read_regular
 
 Runner = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
@@ -128,8 +129,8 @@ def load_weights(path: Path) -> Runner:
     """Exported weights as a function of a batch; refuses weights that the description is not of."""
     from safetensors.numpy import load
 
-    data = path.read_bytes()
-    about = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
+    data = read_regular(path, memory_bytes())
+    about = parse_json(read_regular(path.with_suffix(".json"), SMALL))
     if about.get("sha256") not in (None, hashlib.sha256(data).hexdigest()):
         raise S2acError(f"{path} is not the file that {path.with_suffix('.json').name} describes: export it again")
     arrays = load(data)

@@ -43,6 +43,8 @@ def checked_path(name: str, value: Any) -> Path:
         ):  # alone, a part is looked at also where what it is to be in is not there yet
             with suppress(FileNotFoundError):
                 part.lstat()
+        with suppress(FileNotFoundError):
+            path.stat()  # of a circle of links
     except (OSError, TypeError, ValueError) as error:
         why = getattr(error, "strerror", None) or error
         raise InvalidArgument(f"{name} = {shown(value)}: is no path that can be used ({why})") from error

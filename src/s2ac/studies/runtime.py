@@ -4,7 +4,6 @@ No simulator: random observations at the sizes of the five tasks, networks as th
 that a busy machine slows all of them alike; a ratio is of one turn, and its median over the turns is reported.
 """
 
-import json
 import os
 import time
 from collections.abc import Callable
@@ -19,9 +18,21 @@ import scipy.stats
 import s2ac
 from s2ac.algorithms import ALGORITHMS
 from s2ac.errors import S2acError, check_name
+from s2ac.runs.files import parse_json
 from s2ac.studies.mujoco.jobs import SCALES, SYSTEMS, settings_of
 from s2ac.studies.statistics import Estimate
-from s2ac.studies.study import Claim, Gathered, Options, Record, Study, figure_style, save_figure, verdict, write_json
+from s2ac.studies.study import (
+    Claim,
+    Gathered,
+    Options,
+    Record,
+    Study,
+    figure_style,
+    read_file,
+    save_figure,
+    verdict,
+    write_json,
+)
 from s2ac.types import EnvSpec
 
 SIZES = {"Hopper": (11, 3), "Walker2d": (17, 6), "HalfCheetah": (17, 6), "Ant": (105, 8), "Humanoid": (348, 17)}
@@ -149,7 +160,7 @@ def _rounded(estimate: Estimate) -> list[float]:
 def read(path: Path) -> Record:
     """Records of an earlier measurement."""
     try:
-        records = json.loads(path.read_text(encoding="utf-8"))
+        records = parse_json(read_file(path))
         if records["format"] != 1 or not records["rows"]:
             raise ValueError("nothing measured, or another format")
         return records

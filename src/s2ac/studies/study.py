@@ -11,6 +11,8 @@ from tqdm import tqdm
 
 from s2ac.errors import InvalidArgument, S2acError
 from s2ac.output import say
+from s2ac.runs.files import RECORDS, parse_json, read_regular, replace
+from s2ac.runs.records import read_records as read_lines
 from s2ac.studies.statistics import Estimate
 
 Record = dict[str, Any]
@@ -106,6 +108,11 @@ def write_json(path: Path, value: Any) -> None:
     aside.replace(path)
 
 
+def read_file(path: Path) -> bytes:
+    """The bytes of a file of records, or of what a link leads to; pipes and devices are refused."""
+    return read_regular(Path(os.path.realpath(path)), RECORDS)
+
+
 class RecordFile:
     """Records of a study, appended as JSON lines as they are made; an earlier study's file is replaced, or gone on with."""
 
@@ -113,11 +120,8 @@ class RecordFile:
         self.path = path
         self.records: list[Record] = []
         if resume and path.exists():
-            whole = path.read_text(encoding="utf-8").split("\n")[:-1]  # without a half-written last line
-            self.records = [json.loads(line) for line in whole]
-        path.write_text(
-            "".join(json.dumps(record, ensure_ascii=False) + "\n" for record in self.records), encoding="utf-8"
-        )
+            self.records = read_lines(path)
+        replace(path, "".join(json.dumps(record, ensure_ascii=False) + "\n" for record in self.records).encode())
 
     def add(self, records: list[Record]) -> None:
         """Keep records in memory and on disk."""
@@ -130,7 +134,7 @@ def read_records(path: Path, command: str, fields: tuple[str, ...]) -> list[Reco
     """The records of a finished study, each with these fields; a missing or damaged file, or one of another study, is answered
     with the command that makes it."""
     try:
-        records = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+        records = [parse_json(line) for line in read_file(path).splitlines()]
         for record in records:
             if not isinstance(record, dict) or not set(fields) <= set(record):
                 raise ValueError(f"a record without {', '.join(fields)}: of another study?")

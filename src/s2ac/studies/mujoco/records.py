@@ -14,8 +14,9 @@ import numpy as np
 
 from s2ac.errors import InvalidArgument, S2acError
 from s2ac.runs.about import NO_MATTER, with_defaults
+from s2ac.runs.files import parse_json
 from s2ac.studies.mujoco.jobs import SYSTEMS, TASKS, finished
-from s2ac.studies.study import Record
+from s2ac.studies.study import Record, read_file
 
 RULES = ("sample", "greedy")
 
@@ -40,7 +41,7 @@ def write_record(path: Path, record: Record) -> None:
 def read_record(path: Path) -> Record:
     """One record file, checked from end to end."""
     try:
-        record = json.loads(path.read_text(encoding="utf-8"))
+        record = parse_json(read_file(path))
     except OSError as error:
         raise S2acError(f"{path}: {error.strerror}") from error
     except ValueError as error:

@@ -161,7 +161,10 @@ TARGETS = {  # log p̃, log Z, dimension, where the start is and how wide
 }
 
 
-@pytest.mark.parametrize("name", TARGETS)
+QUICK = ("correlated Gaussian", "banana", "ring of eight", "skewed")
+
+
+@pytest.mark.parametrize("name", [n if n in QUICK else pytest.param(n, marks=pytest.mark.slow) for n in TARGETS])
 def test_the_importance_identity_holds_with_the_default_settings(name):
     """E[exp(log p̃ − log q)] = ∫p̃ for particles moved with S²AC's own settings: within 4 standard errors, which are below 2 %. No step folds."""
     log_target, log_mass, dimension, centre, std = TARGETS[name]

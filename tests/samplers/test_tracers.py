@@ -29,7 +29,7 @@ def test_tracer_density_is_the_determinant_of_the_whole_map(x64, form, dimension
     assert jnp.abs(log_density).max() > 0.1
 
 
-@pytest.mark.parametrize("form", ["tracer", "tracer-own-score"])
+@pytest.mark.parametrize("form", ["tracer", pytest.param("tracer-own-score", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("dimension", [1, 2])
 def test_tracer_samples_fit_their_density(x64, form, dimension):
     """References held fixed: density at any point by inverting the map, its integral over bins, chi-square."""

@@ -69,6 +69,7 @@ def test_few_actions_are_judged_by_as_few_of_the_optimum(optimum):
     assert abs(np.log(4) - corrected.mean()) < 0.07
 
 
+@pytest.mark.slow
 def test_scores_of_a_policy_agree_with_each_other():
     """A policy that is not the optimum: the gap by KL equals J* − J by rewards and entropies."""
     config = MultigoalConfig(start=(2.0, 0.5), max_steps=5)

@@ -112,7 +112,7 @@ def test_an_agent_of_anything_is_made_or_refused_in_a_line(given_):
     arguments = {"env": "multigoal", "algo": "sac", "hidden": (4,), "capacity": 10, **given_}
     if isinstance(arguments.get("seeds"), int) and arguments["seeds"] > 3:
         arguments["seeds"] = 10**9
-    answer(lambda: Agent(**arguments, directory="never/written"), seconds=60, memory=2**30)
+    answer(lambda: Agent(**arguments, directory="never/written"), memory=2**30)
 
 
 def test_a_module_that_fails_is_one_line(tmp_path, monkeypatch, capsys):

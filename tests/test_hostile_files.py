@@ -56,7 +56,7 @@ def test_a_file_of_another_kind_is_refused_at_once(run, file, kind):
     assert (step, said) == (4, [])
     (run / file).unlink(missing_ok=True)
     KINDS[kind](run / file)
-    found = answer(read_all, run, seconds=5)
+    found = answer(read_all, run)
     if file == "checkpointed" or (file, kind) == ("lock", "40 GB of nothing"):  # what they hold does not matter
         assert found[:2] == (step, whole)
     elif file.startswith(LAST):
@@ -65,7 +65,7 @@ def test_a_file_of_another_kind_is_refused_at_once(run, file, kind):
     else:
         assert Path(file).name in found, found
     for look in (holder, Reader):
-        answer(look, run, seconds=5)
+        answer(look, run)
     assert not (run / "gone").exists()
 
 

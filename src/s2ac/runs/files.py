@@ -4,6 +4,7 @@ Whatever is refused is an `OSError` whose `strerror` says why, as the system's o
 """
 
 import errno
+import hashlib
 import json
 import os
 from pathlib import Path
@@ -12,8 +13,9 @@ from typing import Any
 
 NO_WAIT = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
 
-SMALL, RECORDS, MANIFEST = 2**20, 2**30, 2**29
-"""The most bytes of run.json and the like, of metrics.jsonl, and of a manifest, which holds the actions of unfinished episodes."""
+SMALL, RECORDS, MANIFEST, HASHED = 2**20, 2**30, 2**29, 2**34
+"""The most bytes of run.json and the like, of records that are read at once, of a manifest, which holds the actions of unfinished episodes, and
+of what is only hashed, a piece at a time."""
 
 
 def _refuse(number: int, why: str, path: Path) -> OSError:
@@ -47,6 +49,20 @@ def read_regular(path: Path, limit: int) -> bytes:
         if size > limit:
             raise _refuse(errno.EFBIG, f"has {size} bytes, more than the {limit} that it may have", path)
         return file.read(size)
+
+
+def hash_beginning(path: Path, size: int) -> tuple[int, Any]:
+    """Of the first `size` bytes of a plain file: how many there are, and if they are all there their SHA-256, which can be gone on with."""
+    sha, found = hashlib.sha256(), 0
+    with os.fdopen(open_plain(path), "rb") as file:
+        if (there := os.fstat(file.fileno()).st_size) < size:
+            return there, sha
+        if size > HASHED:
+            raise _refuse(errno.EFBIG, f"has {there} bytes, more than the {HASHED} that it may have", path)
+        while piece := file.read(min(2**20, size - found)):
+            sha.update(piece)
+            found += len(piece)
+    return found, sha
 
 
 def parse_json(data: bytes) -> Any:

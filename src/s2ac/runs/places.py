@@ -37,10 +37,8 @@ def checked_path(name: str, value: Any) -> Path:
     """A path that a file system can hold; one that it cannot is refused in a line."""
     try:
         path = Path(value)
-        for part in (
-            path,
-            *map(Path, path.parts),
-        ):  # alone, a part is looked at also where what it is to be in is not there yet
+        # A part is looked at alone too, for where the directory that it is to be in is not there yet.
+        for part in (path, *map(Path, path.parts)):
             with suppress(FileNotFoundError):
                 part.lstat()
         with suppress(FileNotFoundError):

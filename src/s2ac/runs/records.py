@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from s2ac.errors import DiskError, S2acError
-from s2ac.runs.files import RECORDS, open_plain, parse_json, read_regular, write_all
+from s2ac.runs.files import RECORDS, hash_beginning, open_plain, parse_json, read_regular, write_all
 from s2ac.runs.manifest import DamagedCheckpoint
 from s2ac.text import command
 
@@ -26,18 +26,18 @@ class Records:
     def check(self) -> list[str]:
         """Refuse to go on if the file has lost records since the checkpoint; what there is to say if they are others."""
         try:
-            data = read_regular(self.path, RECORDS)[: self.offset]
+            size, sha = hash_beginning(self.path, self.offset)
         except FileNotFoundError:
-            data = b""
+            size, sha = 0, hashlib.sha256()
         except OSError as error:
             raise DamagedCheckpoint(f"{self.path}: {error.strerror}") from error
-        if len(data) < self.offset:
+        if size < self.offset:
             raise DamagedCheckpoint(
-                f"{self.path} has {len(data)} bytes, but {self.offset} when the checkpoint was written: restore it, or start again from "
+                f"{self.path} has {size} bytes, but {self.offset} when the checkpoint was written: restore it, or start again from "
                 f"step 0 with `{command('train', '--resume', self.path.parent, '--fresh')}`, which keeps the old files aside"
             )
-        self._sha = hashlib.sha256(data)
-        if self._said not in (None, self._sha.hexdigest()):
+        self._sha = sha
+        if self._said not in (None, sha.hexdigest()):
             return [
                 f"{self.path} is not as it was when the checkpoint was written: some of its records are not the run's"
             ]

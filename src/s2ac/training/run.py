@@ -100,10 +100,8 @@ class Run:
         self.differs = ""  # why training on from a checkpoint is not what it would have been without a stop
         self.seen: list[str] | None = None  # the checkpoints on disk as this run left or found them, if it trains there
         self._ready = False  # whether a chunk has begun, so that the replay is known to be filled
-        self._claimed: tuple[int, int] | None = (
-            0,
-            0,
-        )  # step and rows where it begins, until its files are cut back to them
+        # Step and rows where it begins, until its files are cut back to them.
+        self._claimed: tuple[int, int] | None = (0, 0)
         self._kept: checkpoint.Entries = {}  # the files that hold the replay's rows on disk
         self._num_kept = 0  # the rows that were added up to the end of the last of them
         self.aim(config.steps)
@@ -252,9 +250,8 @@ class Run:
             self.records = Records(metrics, facts["metrics_offset"], facts.get("metrics_sha256"))
             self.seen = seen
             self._kept, self._num_kept = (checkpoint.rows_of(manifest), added) if whole else ({}, 0)
-        self.differs = (
-            "" if facts.get("copy") else _difference(facts["fingerprint"])
-        )  # a copy starts anew, wherever it is loaded
+        # A copy starts anew, wherever it is loaded.
+        self.differs = "" if facts.get("copy") else _difference(facts["fingerprint"])
         return complaints
 
 

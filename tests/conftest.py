@@ -1,4 +1,4 @@
-"""Strict JAX for every test, and float64 for the tests that ask for it."""
+"""Strict JAX for every test, float64 for the tests that ask for it, and a record of the keys that draw."""
 
 import os
 from pathlib import Path
@@ -12,6 +12,7 @@ import jax
 import pytest
 
 import chromium
+from keys import recorded
 
 jax.config.update("jax_numpy_rank_promotion", "raise")
 # A resumed run compiles what the first one did: most of the suite's time is compilation.
@@ -34,3 +35,16 @@ def browser(tmp_path_factory):
     browser = chromium.Chromium(tmp_path_factory.mktemp("profile"))
     yield browser
     browser.close()
+
+
+@pytest.fixture
+def used(monkeypatch):
+    """(what is drawn, key) of every draw, also of compiled ones."""
+    from s2ac.samplers.protocol import random_signs
+
+    used = []
+    for name in ("normal", "uniform", "randint", "categorical", "bits", "truncated_normal", "permutation"):
+        monkeypatch.setattr(jax.random, name, recorded(used, name, getattr(jax.random, name)))
+    random_signs.clear_cache()  # traced without the record, and after the test with it
+    yield used
+    random_signs.clear_cache()

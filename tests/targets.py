@@ -2,6 +2,7 @@
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 FIGURE_MEAN = (-0.69, 0.8)
 FIGURE_COVARIANCE = ((1.13, 0.82), (0.82, 3.39))
@@ -20,6 +21,15 @@ def two_modes(x):
 def gumbel(x):
     """Independent standard Gumbel coordinates: mean 0.5772, variance π²/6, skewness 1.14."""
     return jnp.sum(-x - jnp.exp(-x))
+
+
+def assert_gumbel(points):
+    """By mean, variance and skewness."""
+    samples = np.asarray(points, np.float64).ravel()
+    centred = samples - samples.mean()
+    assert abs(samples.mean() - 0.5772) < 0.06
+    assert abs(centred.var() - np.pi**2 / 6) < 0.12
+    assert abs((centred**3).mean() / centred.std() ** 3 - 1.14) < 0.2
 
 
 def skewed(parameters):

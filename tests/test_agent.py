@@ -299,9 +299,9 @@ def test_what_is_not_an_agent_is_refused(agent, tmp_path, monkeypatch, capsys):
     body = json.loads(manifest.read_text())["body"]
     from s2ac.runs.manifest import digest
 
-    body["format"] = 2
+    body["format"] = 3
     manifest.write_text(json.dumps({"body": body, "sha256": digest(body)}))
-    with pytest.raises(DamagedCheckpoint, match="not of format 1, which this version reads: upgrade s2ac"):
+    with pytest.raises(DamagedCheckpoint, match="not of format 1 to 2, which this version reads: upgrade s2ac"):
         s2ac.load("newer")
     (state,) = Path("damaged").rglob("state.safetensors")
     data = bytearray(state.read_bytes())

@@ -5,6 +5,7 @@ import os
 import shutil
 
 import numpy as np
+import pytest
 
 from damage import ABOUT, EVERY, arrays_of, begin, facts, policy_at, row_of, rows_of
 from disk import crashes, recorded
@@ -127,6 +128,7 @@ def test_checkpoints_records_and_run_json(tmp_path):
     assert assert_survives(log, tmp_path / "found") > 300
 
 
+@pytest.mark.slow
 def test_going_on_from_an_older_checkpoint_and_without_lost_rows(tmp_path):
     """The newest is damaged: it is set aside, and written again; then all rows are written anew, as after `--refill`."""
     (tmp_path / "disk").mkdir()

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from s2ac.distributions import Gaussian, TruncatedGaussian, make_box, tanh_log_det, uniform_pre_tanh
+from s2ac.distributions import Gaussian, TruncatedGaussian, make_box, std_between, tanh_log_det, uniform_pre_tanh
 from s2ac.errors import InvalidArgument
 
 
@@ -31,16 +31,16 @@ def test_box_hits_its_corners_and_never_leaves():
     box = make_box(jnp.array([-1.0, 0.0, 0.1]), jnp.array([3.0, 0.5, 0.7]))
     np.testing.assert_array_equal(box.squash(jnp.full(3, -90.0)), box.low)
     np.testing.assert_array_equal(box.squash(jnp.full(3, 90.0)), box.high)
-    actions = jax.vmap(box.squash)(30 * jax.random.normal(jax.random.key(0), (10_000, 3)))
+    actions = jax.jit(jax.vmap(box.squash))(30 * jax.random.normal(jax.random.key(0), (10_000, 3)))
     assert (actions >= box.low[None]).all()
     assert (actions <= box.high[None]).all()
 
 
 def test_box_log_det_equals_autodiff(x64):
     box = make_box(jnp.array([-1.0, 0.0]), jnp.array([3.0, 0.4]))
-    for pre_tanh in jax.random.normal(jax.random.key(1), (20, 2)) * 2:
-        expected = jnp.linalg.slogdet(jax.jacfwd(box.squash)(pre_tanh))[1]
-        np.testing.assert_allclose(box.log_det(pre_tanh), expected, rtol=1e-10)
+    points = 2 * jax.random.normal(jax.random.key(1), (20, 2))
+    found, jacobians = jax.jit(jax.vmap(lambda u: (box.log_det(u), jax.jacfwd(box.squash)(u))))(points)
+    np.testing.assert_allclose(found, np.linalg.slogdet(jacobians)[1], rtol=1e-10)
 
 
 @pytest.mark.parametrize(("low", "high"), [(-2.0, 2.0), (0.0, 0.4)])
@@ -75,6 +75,24 @@ def test_truncated_gaussian(x64, limit):
     grid = jnp.linspace(-limit, limit, 2001)[:, None]
     line = TruncatedGaussian(jnp.zeros(1), jnp.ones(1), limit)
     np.testing.assert_allclose(jnp.trapezoid(jnp.exp(jax.vmap(line.log_density)(grid)), grid[:, 0]), 1, rtol=1e-5)
+
+
+@pytest.mark.parametrize("mean", [-100.0, 0.0, 3e4])
+def test_the_truncated_gaussian_has_a_density_at_each_of_its_own_draws(mean):
+    """In float32 a draw may be rounded over the edge; a hundredth of a standard deviation, or a few digits, beyond it is outside."""
+    law = TruncatedGaussian(jnp.full(2, mean), jnp.array([0.01, 2.0]), 1.5)
+    draws = law.sample(jax.random.key(3), 200_000)
+    log_density = jax.jit(jax.vmap(law.log_density))
+    assert np.isfinite(log_density(draws)).all()
+    beyond = 1.5 * law.std + jnp.maximum(0.01 * law.std, 1e-6 * abs(mean))
+    outside = law.mean[None] + jnp.array([[1.0, 0.0], [0.0, -1.0]]) * beyond[None]
+    assert (log_density(outside) == -jnp.inf).all()
+
+
+def test_a_standard_deviation_runs_between_its_bounds_on_a_logarithmic_scale():
+    raw = jnp.array([-50.0, -0.5, 0.0, 0.5, 50.0])
+    share = 0.5 * (1 + np.tanh(np.asarray(raw)))
+    np.testing.assert_allclose(std_between(raw, 0.01, 4.0), 0.01 * 400**share, rtol=1e-5)
 
 
 def test_gaussian_uses_std_as_std(x64):

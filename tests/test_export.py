@@ -227,6 +227,10 @@ def test_only_answers_that_the_policy_itself_gives_nearby_count_as_ties():
     assert check_outputs(jump, other_side, 1000) == (0.0, 1)
     with pytest.raises(Unexportable, match="differs"):
         check_outputs(jump, wrong, 1000)
+    noisy = module.Policy(lambda observation, noise: jnp.tanh(noise), 1, 1, np.ones(1))
+    assert check_outputs(noisy, lambda _, noise: np.tanh(noise), 1000)[1] == 0
+    with pytest.raises(Unexportable, match="differs"):
+        check_outputs(noisy, lambda _, noise: 0 * noise, 1000)
 
 
 def test_command_and_the_deployed_file_in_a_gymnasium_loop(sac, tmp_path, capsys):

@@ -12,7 +12,7 @@ from s2ac.errors import Diverged, InvalidArgument, S2acError
 from s2ac.runs.about import with_defaults
 from s2ac.studies.mujoco import jobs as mujoco
 from s2ac.studies.mujoco.claims import cells, decide, results_table, whole_table
-from s2ac.studies.mujoco.figures import curve_of
+from s2ac.studies.mujoco.figures import curve_of, smoothed
 from s2ac.studies.mujoco.jobs import SCALES, SYSTEMS, TASKS, Job, jobs, protocol_of, record_of, rules_of, train_job
 from s2ac.studies.mujoco.records import (
     UNITS,
@@ -380,3 +380,27 @@ def test_runs_at_once_are_those_one_after_the_other(tmp_path, capsys):
     assert records("--at-once", "2") == records()
     assert "run 1 of 1, sac-Hopper-seeds0-1" in (tmp_path / "2" / "logs" / "sac-Hopper-seeds0-1.txt").read_text()
     assert "ended with code 0" in capsys.readouterr().out
+
+
+def test_the_headline_is_every_seed_at_the_end_of_training():
+    """The best evaluation, or the best seed, would report luck: one seed peaks at 900 early, one never learns."""
+    curves = {
+        "0": [[step, 900.0 if step == 3 else 100.0] for step in range(1, 21)],
+        "1": [[step, -50.0] for step in range(1, 21)],
+        "2": [[step, float(step)] for step in range(1, 21)],
+    }
+    record = {
+        "system": "sac", "task": "Hopper", "env": "Hopper-v5", "seeds": [0, 1, 2], "failures": {},
+        "reached": dict.fromkeys("012", 20), "protocol": {"steps": 20}, "evaluations": {"sample": curves},
+    }  # fmt: skip
+    assert scores_of(record, "sample").final.tolist() == [100.0, -50.0, 19.5]
+    row = next(row for row in cells([record], "sample") if row["state"] == "whole")
+    np.testing.assert_allclose(row["final"]["value"], np.mean([100.0, -50.0, 19.5]))
+
+
+def test_the_smoothing_window_counts():
+    """The middle of a parabola through eleven points. Released code overwrites its window with 5."""
+    curve = np.random.default_rng(0).normal(size=40)
+    middles = [np.polyfit(np.arange(-5, 6), curve[i - 5 : i + 6], 2)[-1] for i in range(5, 35)]
+    np.testing.assert_allclose(smoothed(curve)[5:35], middles, atol=1e-9)
+    np.testing.assert_array_equal(smoothed(curve[:10]), curve[:10])

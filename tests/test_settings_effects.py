@@ -79,7 +79,10 @@ def test_a_pair_of_settings_is_effective_or_refused(algo, one, other):
         assert both != program(algo, other), f"{one} does nothing beside {other}"
 
 
-@pytest.mark.parametrize("algo", ALGORITHMS)
+LONG = ("s2ac-phi", "s2ac-amortized")  # the fields of s2ac
+
+
+@pytest.mark.parametrize("algo", [pytest.param(a, marks=pytest.mark.slow) if a in LONG else a for a in ALGORITHMS])
 def test_a_setting_alone_is_effective_or_refused(algo):
     plain = program(algo)
     for field in fields(ALGORITHMS[algo].config):

@@ -76,6 +76,30 @@ def test_one_seed_says_nothing():
     assert welch_interval(one[0, :1], one[0, :1])[1:3] == (-np.inf, np.inf)
 
 
+def test_t_interval_agrees_with_scipy():
+    values = np.array([1.0, 4.0, 2.0, 9.0, 3.0])
+    expected = scipy.stats.ttest_1samp(values, 0).confidence_interval()
+    assert t_interval(values)[1:] == pytest.approx((*expected, 5))
+
+
+def test_half_widths_by_hand():
+    """Of means: a standard error as if known from the seeds, not from resamples, which spread too little; with the degrees of freedom of
+    one task if it has all the variance, of both if they share it."""
+    generator = np.random.default_rng(0)
+    first = generator.standard_normal(5)
+    half = lambda estimate: (estimate.high - estimate.low) / 2  # noqa: E731
+    for other, error, freedom in ((np.ones(5), 0.5, 4), (first[::-1] + 3, 0.5 * 2**0.5, 8)):
+        scores = np.stack([first, other], axis=1)
+        wanted = scipy.stats.t.ppf(0.975, freedom) * error * first.std(ddof=1) / 5**0.5
+        assert half(aggregate("mean", scores, resamples=40_000)) == pytest.approx(wanted, rel=0.03)
+    ours, theirs = generator.standard_normal((2, 8, 1))
+    drawn = [generator.integers(0, 8, (40_000, 8)) for _ in range(2)]
+    spread = wins(ours[drawn[0]], theirs[drawn[1]]).std()
+    found = probability_of_improvement(ours, theirs, resamples=40_000)
+    assert 0 < found.low < found.high < 1
+    assert half(found) == pytest.approx(scipy.stats.t.ppf(0.975, 14) * (8 / 7) ** 0.5 * spread, rel=0.02)
+
+
 def test_welch_agrees_with_scipy():
     generator = np.random.default_rng(1)
     ours, theirs = generator.standard_normal(5), 3 * generator.standard_normal(7)
@@ -90,6 +114,11 @@ def test_profile():
     assert (profile.high >= profile.value).all()
     assert profile.low[0] < 1  # never certain
     assert profile.high[-1] > 0
+    # Half of each of two tasks' ten runs: variance p(1 − p)/(n − 1) per task, and of their mean a quarter of the sum.
+    even = np.repeat([[0.0], [1.0]], 5, axis=0) * np.ones((10, 2))
+    middle = performance_profile(even, np.array([0.5]))
+    wanted = scipy.stats.t.ppf(0.975, 18) * (2 * 0.25 / 9 / 4) ** 0.5
+    assert (middle.high[0] - middle.low[0]) / 2 == pytest.approx(wanted)
 
 
 @pytest.mark.parametrize(

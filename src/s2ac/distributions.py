@@ -1,10 +1,11 @@
-"""Distributions with exact log-densities: Gaussian, truncated Gaussian, and the squash into a box.
+"""Distributions with exact log-densities: Gaussian, truncated Gaussian, mixture of Gaussians, and the squash into a box.
 
 Everything is written for one point `[D]`; `jax.vmap` gives the rest. `std` is a standard deviation,
 never a variance, and may be a scalar or one number per dimension.
 """
 
 import math
+from functools import partial
 from typing import NamedTuple
 
 import jax
@@ -48,6 +49,7 @@ class TruncatedGaussian(NamedTuple):
 
     The kept mass is erf(limit/√2) per dimension, so the density inside is the Gaussian's divided by
     that, and -inf outside. Points are drawn by inversion: none is clipped, so no mass sits on the edge.
+    A point that is outside by no more than the rounding of a draw counts as inside.
     """
 
     mean: Array  # [D]
@@ -62,7 +64,9 @@ class TruncatedGaussian(NamedTuple):
 
     def log_density(self, point: Array) -> Array:
         """log N(point) − D log erf(limit/√2) inside, −inf outside."""
-        inside = jnp.all(jnp.abs(point - self.mean) <= self.limit * self.std)
+        edge = self.limit * self.std
+        rounding = 2 * jnp.finfo(point.dtype).eps * (jnp.abs(self.mean) + edge)
+        inside = jnp.all(jnp.abs(point - self.mean) <= edge + rounding)
         log_mass = point.shape[-1] * math.log(math.erf(self.limit / math.sqrt(2)))
         log_gaussian = Gaussian(self.mean, self.std).log_density(point)
         return jnp.where(inside, log_gaussian - log_mass, -jnp.inf)
@@ -73,6 +77,40 @@ class TruncatedGaussian(NamedTuple):
         edge = self.limit * math.exp(-0.5 * self.limit**2) / math.sqrt(2 * math.pi)
         shift = self.mean.size * (math.log(mass) - edge / mass)
         return Gaussian(self.mean, self.std).entropy() + shift
+
+
+class Mixture(NamedTuple):
+    """A mixture of Gaussians with full covariances; component k has the covariance `scale[k]` · `scale[k]`ᵀ."""
+
+    log_weights: Array  # [K], whose exponentials add up to 1
+    mean: Array  # [K, D]
+    scale: Array  # [K, D, D], lower triangular
+
+    def sample(self, key: Key, num: int) -> Array:
+        """Draw `[num, D]` independent points."""
+        key_component, key_noise = jax.random.split(key)
+        component = jax.random.categorical(key_component, self.log_weights, shape=(num,))
+        noise = jax.random.normal(key_noise, (num, self.mean.shape[1]), self.mean.dtype)
+        return self.mean[component] + _times("nij,nj->ni", self.scale[component], noise)
+
+    def sample_each(self, key: Key, num: int) -> Array:
+        """Draw `[K, num, D]` points, `num` from each component whatever its weight."""
+        components, dimension = self.mean.shape
+        noise = jax.random.normal(key, (components, num, dimension), self.mean.dtype)
+        return self.mean[:, None] + _times("kij,knj->kni", self.scale, noise)
+
+    def log_density(self, point: Array) -> Array:
+        """log Σ_k w_k N(point; mean_k, scale_k scale_kᵀ)."""
+        eye = jnp.broadcast_to(jnp.eye(point.shape[0], dtype=point.dtype), self.scale.shape)
+        whiten = jax.lax.linalg.triangular_solve(self.scale, eye, left_side=True, lower=True)
+        standard = _times("kij,kj->ki", whiten, point[None] - self.mean)
+        log_volume = jnp.sum(jnp.log(jnp.diagonal(self.scale, axis1=1, axis2=2)), axis=1)
+        each = -0.5 * jnp.sum(standard**2 + LOG_2PI, axis=1) - log_volume
+        return jax.nn.logsumexp(self.log_weights + each)
+
+
+# Accelerators round products to about three digits unless told otherwise.
+_times = partial(jnp.einsum, precision=jax.lax.Precision.HIGHEST)
 
 
 def tanh_log_det(pre_tanh: Array) -> Array:

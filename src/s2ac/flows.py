@@ -1,7 +1,7 @@
 r"""Normalising flows: invertible maps of one point `[D]` with their log-determinants.
 
 Each is a pair `init(key, dimension)`, `apply(params, point, index) -> (point, log |det|)`; `index` counts the flows in a row,
-so that couplings alternate their halves and autoregressive ones their order. All start near the identity.
+so that autoregressive ones take turns in their order. All start near the identity.
 """
 
 from collections.abc import Callable

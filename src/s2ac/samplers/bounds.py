@@ -11,7 +11,7 @@ from s2ac.samplers.protocol import Curvature
 from s2ac.types import Array
 
 REPULSION = 3.0
-"""How much the repulsion counts in the bound on a tracer's step. 1 makes the map invertible; but explicit steps of a repulsion that long spread the
+"""How much the repulsion counts in the bound on a tracer's step. 1 makes the map of `tracer` invertible; but explicit steps of a repulsion that long spread the
 particles too far where it rules (16 particles at the start of multigoal, α = 10: an effective sample size of 12.3 instead of 13.7)."""
 
 
@@ -25,7 +25,8 @@ def everywhere_norm(scores: Array, bandwidth: Array, repulsion: float = 1.0) -> 
 
 
 def bounded_everywhere(form: Form) -> bool:
-    """Whether a bound that holds at every point is known."""
+    """Whether a bound on G that holds at every point is known: all of the map of `tracer`, while `tracer-own-score` has curvature too, which is
+    known at the references alone: where it is larger, its map may fold."""
     return form.tracer and not form.normalized
 
 

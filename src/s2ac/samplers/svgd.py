@@ -101,8 +101,8 @@ def make_svgd(
             `hutchinson` the norm of J is an estimate by a probe too, and no matrix D×D is formed for many particles.
         max_jacobian_norm: c in the bound ε ≤ c/‖J‖ (Frobenius, the largest over the particles, or over the
             references), and for the forms that know it also ε ≤ c/‖H‖: J holds the curvature with weight 1/M, but
-            particles that move together feel all of it. For the tracers that are not normalised also the bound
-            that holds everywhere, see `bounds.py`. None for no bound.
+            particles that move together feel all of it. For the tracers that are not normalised also a bound on
+            ‖G‖ at every point, see `bounds.py`: below 1 it makes the map of `tracer` invertible. None for no bound.
         num_references: of the particles given to `init`, the first so many become references (tracers only).
 
     `info.jacobian_norm` is the largest Frobenius norm of εJ where J is formed (`log-det`, with a bound and `exact`,

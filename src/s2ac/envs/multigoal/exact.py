@@ -9,7 +9,8 @@ two one-dimensional kernels: one pass along each axis instead of a double sum. C
 by the edge's value, for each axis by itself. States from which some action crosses the wall take the double sum, with the
 environment's own `move`.
 
-**Off the grid** V is bilinear, while reward and termination are the environment's own at the very successor.
+**Off the grid** V is bilinear, over the corners of the cell that lie on the same side of the wall, while reward and termination are the
+environment's own at the very successor.
 
 **The error** of V(0) is estimated from two spacings, h and 2h. Goals are discs and their edges cut cells, so it falls like
 h, not h²; the difference of the two is an honest estimate.
@@ -188,12 +189,23 @@ def _near_wall(config: MultigoalConfig, axis: np.ndarray, nodes: np.ndarray) -> 
 
 
 def value_at(solution: Solution, position: Array) -> Array:
-    """V at any position, bilinear."""
+    """V at any position, bilinear over the corners of its cell that lie on its own side of the wall."""
     cell = (position + solution.config.limit) / solution.spacing
     corner = jnp.clip(jnp.floor(cell), 0, solution.value.shape[0] - 2).astype(jnp.int32)
     x, y = cell - corner
-    (a, b), (c, d) = jax.lax.dynamic_slice(solution.value, tuple(corner), (2, 2))
-    return (1 - x) * ((1 - y) * a + y * b) + x * ((1 - y) * c + y * d)
+    shares = jnp.outer(jnp.stack([1 - x, x]), jnp.stack([1 - y, y]))
+    if solution.config.wall is not None:
+        shares = shares * _on_this_side(solution, position, corner)
+        shares = shares / jnp.sum(shares)
+    return jnp.sum(shares * jax.lax.dynamic_slice(solution.value, tuple(corner), (2, 2)))
+
+
+def _on_this_side(solution: Solution, position: Array, corner: Array) -> Array:
+    """`[2, 2]`, 1 for a corner that a straight way leads to, and nearly 0 behind the wall or on it: where no way leads to any, all count alike."""
+    steps = jnp.array([[[0, 0], [0, 1]], [[1, 0], [1, 1]]])
+    points = (corner[None, None] + steps) * solution.spacing - solution.config.limit
+    hidden = jax.vmap(jax.vmap(lambda point: crosses(solution.config, position, point)))(points)
+    return jnp.where(hidden, 1e-6, 1.0)
 
 
 def soft_q(solution: Solution, position: Array, action: Array) -> Array:

@@ -12,7 +12,7 @@ from s2ac.algorithms.sac import SacConfig
 from s2ac.errors import InvalidArgument
 from s2ac.nets.batch_norm import EPSILON, RATE, average, batch_values, fold, init_normalised
 from s2ac.nets.critic import critic_activations, critic_value, observe
-from test_algorithms import RELU, SPEC, assert_same, make_batch
+from transitions import RELU, SPEC, assert_same, make_batch
 
 CONFIG = SacConfig(hidden=(16, 8), batch_norm=True, learn_alpha=True)
 SHARED = {name: getattr(CONFIG, name) for name in ("hidden", "batch_norm", "learn_alpha", "min_std", "max_std")}

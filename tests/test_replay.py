@@ -1,0 +1,55 @@
+"""The replay: which rows it keeps, and that only those are sampled, whole."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from s2ac import replay as buffer
+from s2ac.types import EnvSpec, Transition
+
+SPEC = EnvSpec(2, (-1.0,), (1.0,))
+
+
+def rows(values):
+    """Every field tells which row it is of."""
+    values = jnp.asarray(values, jnp.float32)
+    pair = jnp.stack([values, -values], axis=1)
+    return Transition(pair, 2 * values[:, None], 3 * values, 4 * values, 5 * values, 6 * pair)
+
+
+def filled(capacity, *parts):
+    """A buffer whose unwritten places hold a number that no row has, and what was added to it."""
+    empty = buffer.init_replay(SPEC, capacity)
+    replay = empty._replace(data=jax.tree.map(lambda field: field - 99, empty.data))
+    for part in parts:
+        replay = buffer.add(replay, rows(part))
+    return replay
+
+
+def test_only_written_rows_are_sampled_evenly_and_whole():
+    for replay, kept in ((filled(7, [1, 2, 3]), [1, 2, 3]), (filled(4, [1, 2, 3], [4, 5, 6]), [3, 4, 5, 6])):
+        drawn = buffer.sample(jax.random.key(1), replay, 6000)
+        values = np.asarray(drawn.reward) / 3
+        jax.tree.map(np.testing.assert_array_equal, drawn, rows(values))
+        numbers, counts = np.unique(values, return_counts=True)
+        assert numbers.tolist() == kept
+        wanted = 6000 / len(kept)
+        assert ((counts - wanted) ** 2 / wanted).sum() < 25  # chi-square; p = 2e-5 for four rows
+
+
+def test_the_last_rows_are_kept_each_in_its_place():
+    """Row i is in place i % capacity, also when more rows come at once than there are places."""
+    replay = filled(7, [0, 1, 2], *([i, i + 1, i + 2, i + 3] for i in range(3, 23, 4)))
+    assert (np.asarray(replay.data.reward) / 3).tolist() == [21, 22, 16, 17, 18, 19, 20]
+    replay = buffer.add(replay, rows(range(23, 40)))
+    assert (np.asarray(replay.data.reward) / 3).tolist() == [35, 36, 37, 38, 39, 33, 34]
+    assert (int(replay.added), int(buffer.size(replay))) == (40, 7)
+
+
+def test_rows_of_several_seeds_are_fetched_by_their_place():
+    several = jax.tree.map(
+        lambda one, other: jnp.stack([one, other]), filled(5, [1, 2, 3]).data, filled(5, [7, 8, 9]).data
+    )
+    fetched = buffer.fetch(several, np.array([2, 0]))
+    assert (fetched["reward"] / 3).tolist() == [[3, 1], [9, 7]]
+    assert fetched["observation"].tolist() == [[[3, -3], [1, -1]], [[9, -9], [7, -7]]]

@@ -176,12 +176,26 @@ def test_learning_goes_on_as_if_never_interrupted(tmp_path):
     for one, other in zip(jax.tree.leaves(parted.policy_state()), jax.tree.leaves(whole.policy_state()), strict=True):
         np.testing.assert_array_equal(one, other)
     steps = [row["env_step"] for row in read_records(tmp_path / "whole" / "metrics.jsonl") if row["kind"] == "train"]
-    assert steps == sorted(steps)
-    assert steps[-1] == whole.env_step >= 180
+    assert steps == [40, 80, 100, 120, 160, 180]  # every log_every, and where a call of learn ends
+    assert whole.env_step == 180
     again = s2ac.load(tmp_path / "whole")  # the run itself: learning goes on there
     again.learn(40)
     assert again.directory == tmp_path / "whole"
     assert open_run(tmp_path / "whole")[0].env_step == again.env_step
+
+
+def test_learn_trains_so_many_steps_and_records_every_log_every(tmp_path):
+    """Whatever the warm-up: 90 of its steps are of three records, the first of which has only their return."""
+    fields = {**SAC, "num_envs": 1, "warmup_steps": 90}
+    agent = Agent("multigoal", directory=tmp_path / "run", **fields).learn(30).learn(170)
+    assert agent.env_step == 200
+    rows = [row for row in read_records(tmp_path / "run" / "metrics.jsonl") if row["kind"] == "train"]
+    assert [row["env_step"] for row in rows] == [30, 40, 80, 120, 160, 200]
+    assert ["critic_loss" in row for row in rows] == [False, False, False, True, True, True]
+    assert sum(row["episodes"] for row in rows) >= 6  # of at most 30 steps each, those of the warm-up too
+    whole = Agent("multigoal", directory=tmp_path / "whole", **fields).learn(200)
+    for one, other in zip(jax.tree.leaves(agent.policy_state()), jax.tree.leaves(whole.policy_state()), strict=True):
+        np.testing.assert_array_equal(one, other)
 
 
 def test_a_small_copy_predicts_and_warns_before_it_learns(learned, tmp_path, monkeypatch):
@@ -214,7 +228,7 @@ def test_callbacks_see_records_and_can_stop(tmp_path):
         return progress.env_step < 60
 
     agent = Agent("multigoal", directory=tmp_path / "run", **SAC).learn(300, callback=stop_at_60)
-    assert [each.env_step for each in seen] == [60]
+    assert [each.env_step for each in seen] == [40, 80]  # of every log_every steps
     assert seen[0].records[0]["kind"] == "train"
     assert seen[0].agent is agent
 
@@ -222,7 +236,7 @@ def test_callbacks_see_records_and_can_stop(tmp_path):
         raise s2ac.StopTraining
 
     agent.learn(80, callback=raise_stop)
-    assert agent.env_step == 100
+    assert agent.env_step == 120
 
     def broken(progress):
         return 1 / 0
@@ -231,11 +245,11 @@ def test_callbacks_see_records_and_can_stop(tmp_path):
         agent.learn(80, callback=broken)
     assert caught.traceback[-1].name == "broken"  # the user's own line comes last
     assert "the state is saved" in caught.value.__notes__[0]
-    assert s2ac.load(tmp_path / "run").env_step == agent.env_step == 140
+    assert s2ac.load(tmp_path / "run").env_step == agent.env_step == 160
 
     with pytest.raises(KeyboardInterrupt):  # Ctrl-C: the chunk ends, the state is saved, then it goes on as usual
         agent.learn(80, callback=lambda progress: os.kill(os.getpid(), signal.SIGINT))
-    assert s2ac.load(tmp_path / "run").env_step == agent.env_step == 180
+    assert s2ac.load(tmp_path / "run").env_step == agent.env_step == 200
 
 
 def test_learning_outside_the_main_thread(tmp_path):

@@ -75,10 +75,6 @@ def test_with_the_noise_of_a_key_the_policy_is_that_of_the_key(algo):
     state, observation, key = algorithm.init(jax.random.key(0)), jnp.ones(5), jax.random.key(1)
     for rule in algorithm.rules:
         act = lambda key, state, observation, rule=rule: algorithm.act(key, state, observation, rule)  # noqa: E731
-        if rule == "softmax":
-            with pytest.raises(Unexportable, match="draws noise that is not Gaussian"):
-                with_noise(act, key, state, observation)
-            continue
         explicit, size = with_noise(act, key, state, observation)
         explicit = jax.jit(explicit)
         noise = jax.jit(lambda *given, act=act: noise_of(act, *given))(key, state, observation)
@@ -113,6 +109,17 @@ def test_files_agree_with_the_default_sampler(size, format, algo, tmp_path):
         made = export(agent, tmp_path / "policy", format, select)
         assert made.max_difference <= 1e-5
         assert made.ties <= 10
+
+
+def test_a_choice_in_the_file_has_the_law_of_the_choice():
+    """Gumbel numbers from normal ones: over 20,000 draws each of three is chosen in proportion to its weight."""
+    weights = np.array([0.2, 0.3, 0.5])
+    choose = lambda key, logits: jnp.eye(3)[jax.random.categorical(key, logits)]  # noqa: E731
+    explicit, size = with_noise(choose, jax.random.key(0), jnp.zeros(3))
+    assert size == 6
+    noise = np.random.default_rng(0).standard_normal((20_000, size)).astype(np.float32)
+    found = jax.jit(jax.vmap(explicit, (None, 0)))(jnp.log(weights), noise).mean(axis=0)
+    np.testing.assert_allclose(found, weights, atol=0.015)
 
 
 def test_fixed_noise_makes_the_file_deterministic(hopper, tmp_path):
@@ -158,8 +165,8 @@ def test_what_cannot_be_exported_is_one_line(sac, hopper, tmp_path, monkeypatch)
         export(hopper, file, "weights", "argmax")
     with pytest.raises(Unexportable, match="the rule 'mean' of 's2ac' is more than one network"):
         export(Agent(still(*SIZES["Hopper"]), "s2ac", num_flows=1, **SAMPLER, **SMALL), file, "weights", "mean")
-    with pytest.raises(Unexportable, match="draws noise that is not Gaussian"):
-        export(sac, file, "onnx", "softmax")
+    with pytest.raises(Unexportable, match="draws noise that can't be made from Gaussian numbers"):
+        with_noise(lambda key: jax.random.uniform(key, (2,)), jax.random.key(0))
     with pytest.raises(InvalidArgument, match="did you mean 'onnx'"):
         export(sac, file, "onx")
     with pytest.raises(InvalidArgument, match="select = 'amortized': must be one of"):

@@ -155,11 +155,8 @@ def test_one_seed_and_few_records_are_not_judged(tmp_path):
 
 def test_the_wait_for_the_first_record_is_explained(tmp_path):
     (waits,) = learning(read(make_run(tmp_path / "run", records=0))[0])
-    assert "after about 150 steps: 50 of warm-up (warmup_steps) and up to 100 more (log_every)" in waits.text
-    ppo = {"algo": "ppo", "algorithm": dataclasses.asdict(ALGORITHMS["ppo"].config)}
-    (waits,) = learning(read(make_run(tmp_path / "ppo", records=0, about=ppo))[0])
-    assert "after about 100 steps (log_every)" in waits.text  # it has no warm-up
+    assert "after 100 steps (log_every)" in waits.text
     (odd,) = learning(read(make_run(tmp_path / "odd", records=0, about={"run": {"log_every": "x"}}))[0])
-    assert "after the warm-up" in odd.text
+    assert "after log_every steps" in odd.text
     (none,) = learning(read(make_run(tmp_path / "none", changes={"episodes": 0.0}))[0])
     assert "log_every is shorter than an episode" in none.text

@@ -375,13 +375,18 @@ def test_a_number_that_is_not_finite_stops_the_run_before_it_is_saved(tmp_path, 
     from s2ac.training.trainer import train
 
     run, losses = new_run(tmp_path / "run", "custom:tiny", Tiny), iter([1.0, 1.0, np.nan])
-    monkeypatch.setattr(run.loop, "warm_up", lambda: None)
-    monkeypatch.setattr(run.loop, "advance", lambda rounds: {"critic_loss": np.array([next(losses)]), "episodes": [0]})
+    run.warm_left = 0
+    monkeypatch.setattr(
+        run.loop, "advance", lambda rounds, tick: {"critic_loss": np.array([next(losses)]), "episodes": [0]}
+    )
     with pytest.raises(
-        Diverged, match="critic_loss of seed 0 is not finite after 108 steps; the last checkpoint is good"
+        Diverged, match="critic_loss of seed 0 is not finite after 120 steps; the last checkpoint is good"
     ):
         train(run)
-    assert [path.name for path in sorted((tmp_path / "run" / "checkpoints").iterdir())] == ["step_000000000072"]
+    assert [path.name for path in sorted((tmp_path / "run" / "checkpoints").iterdir())] == [
+        "step_000000000040",
+        "step_000000000080",
+    ]
 
 
 def test_resumed_runs_are_the_same_with_overlap_and_workers(tmp_path):

@@ -17,8 +17,8 @@ class Export:
     format: Literal["onnx", "stablehlo", "weights"] = "onnx"
     """onnx (any runtime), stablehlo (JAX), or weights (safetensors and JSON, for one network)."""
 
-    select: Literal["argmax", "sample", "mean", "amortized"] = "sample"
-    """The selection rule; what it draws at random becomes an input of standard normal numbers."""
+    select: Literal["argmax", "sample", "softmax", "mean", "amortized"] = "sample"
+    """The selection rule; what it draws at random, a choice among particles too, becomes an input of standard normal numbers."""
 
     out: str | None = None
     """The file. Default: RUN/policy-SELECT with the format's ending."""

@@ -106,9 +106,6 @@ def _start(command: Any) -> None:
     directory = checked_path("out", command.out or f"runs/{command.env}-{command.algo}")
     with reported(directory, dataclasses.asdict(command)):
         run = start(directory, command.env, command.algo, command.algorithm, command.run)
-        if run.algorithm.experience == "replay" and command.run.steps <= command.run.warmup_steps:
-            warm_up = f"the warm-up alone takes {command.run.warmup_steps} steps (--warmup-steps)"
-            say(f"note: {warm_up}, more than --steps asks for")
         _train(run)
 
 

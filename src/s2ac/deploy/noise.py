@@ -1,11 +1,13 @@
 """A function of a random key, rewritten as a function of the noise that the key would give.
 
 A deployed policy has no JAX keys: whoever runs it draws standard normal numbers. The function is traced once and its
-operations are replayed one by one; where it would draw from a key, the next numbers of the noise are taken instead
-(their signs, where it draws signs). Calls and loops are written out on the way and what the result does not need is
+operations are replayed one by one; where it would draw from a key, the next numbers of the noise are taken instead:
+their signs, where it draws signs, and −log((z² + w²)/2) of two of them, where it draws a Gumbel number to choose among
+particles, since half the sum of two squares is an exponential number. So the choice is inside the file. Calls and loops are written out on the way and what the result does not need is
 dropped, so exporters get straight code of plain operations.
 """
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -21,8 +23,8 @@ from s2ac.types import Array, Key
 MAX_OPERATIONS = 10_000
 """Longer straight code takes exporters and their runtimes minutes to load."""
 
-# What JAX calls the function behind `jax.random.normal`, and `samplers.protocol.random_signs`.
-NORMAL, SIGNS = "_normal", "random_signs"
+# What JAX calls the functions behind `jax.random.normal` and `categorical`, and `samplers.protocol.random_signs`.
+NORMAL, GUMBEL, SIGNS = "_normal", "_gumbel", "random_signs"
 _KEY = object()  # stands for every value that is a random key
 _CALLS = {"jit": "jaxpr", "pjit": "jaxpr", "closed_call": "call_jaxpr", "custom_jvp_call": "call_jaxpr"}
 
@@ -47,8 +49,12 @@ def with_noise(function: Callable[..., Array], key: Key, *example: Any) -> tuple
         def draw(equation: core.JaxprEqn, inputs: list[Any]) -> Array:
             nonlocal taken
             out: Any = equation.outvars[0].aval
-            piece = lax.reshape(lax.slice(noise, (taken,), (taken + out.size,)), out.shape)
-            taken += out.size
+            shape = (2, *out.shape) if equation.params["name"] == GUMBEL else out.shape
+            end = taken + math.prod(shape)
+            piece = lax.reshape(lax.slice(noise, (taken,), (end,)), shape)
+            taken = end
+            if equation.params["name"] == GUMBEL:
+                return -jnp.log(0.5 * jnp.sum(piece**2, axis=0))
             return lax.sign(piece) if equation.params["name"] == SIGNS else piece
 
         return _replay(closed, [_KEY, *leaves], draw)[0]
@@ -75,6 +81,8 @@ def noise_of(function: Callable[..., Array], key: Key, *arguments: Any) -> Array
     def draw(equation: core.JaxprEqn, inputs: list[Any]) -> Array:
         (drawn,) = core.jaxpr_as_fun(equation.params["jaxpr"])(*inputs)
         taken.append(drawn.ravel())
+        if equation.params["name"] == GUMBEL:
+            taken[-1:] = [jnp.sqrt(2 * jnp.exp(-drawn.ravel())), jnp.zeros(drawn.size)]
         return drawn
 
     _replay(jax.make_jaxpr(function)(key, *arguments), [key, *jax.tree.leaves(arguments)], draw)
@@ -94,7 +102,7 @@ def _replay(closed: core.ClosedJaxpr, arguments: Sequence[Any], draw: Draw | Non
 
 def _apply(equation: core.JaxprEqn, inputs: list[Any], draw: Draw | None) -> list[Any]:
     name = equation.primitive.name
-    if draw and name in ("jit", "pjit") and equation.params["name"] in (NORMAL, SIGNS):
+    if draw and name in ("jit", "pjit") and equation.params["name"] in (NORMAL, GUMBEL, SIGNS):
         return [draw(equation, inputs)]
     if name in _CALLS:
         inner = equation.params[_CALLS[name]]
@@ -110,7 +118,7 @@ def _apply(equation: core.JaxprEqn, inputs: list[Any], draw: Draw | None) -> lis
         if all(jax.dtypes.issubdtype(kind, jax.dtypes.prng_key) for kind in kinds):
             return [_KEY] * len(kinds)  # keys made from keys
         raise Unexportable(
-            "this selection rule draws noise that is not Gaussian: use --select argmax or mean, or sample if the config has weighted = False"
+            "this selection rule draws noise that can't be made from Gaussian numbers: use --select argmax or mean"
         )
     out = equation.primitive.bind(*inputs, **equation.params)
     return list(out) if equation.primitive.multiple_results else [out]

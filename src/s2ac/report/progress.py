@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from s2ac.report.findings import Verdict, number, setting, window
+from s2ac.report.findings import Verdict, number, window
 from s2ac.report.records import Reader, mean_of_finite
 from s2ac.studies.statistics import Estimate, t_interval
 
@@ -50,13 +50,10 @@ def _no_return(reader: Reader) -> str:
     if reader.names("train"):
         return "No episode ended in any record's stretch: log_every is shorter than an episode of all environments."
     run = reader.about["run"]
-    every, warm = (run.get(name) for name in ("log_every", "warmup_steps"))
-    if not all(isinstance(value, int) and 0 <= value < 1e12 for value in (every, warm)):
-        return "The first record comes after the warm-up and log_every steps."
-    if setting(reader, "target_rate") is None:  # it learns from its own steps, without a replay to fill
-        return f"The first record comes after about {every:,} steps (log_every). {COMPILED}"
-    first = f"The first record comes after about {warm + every:,} steps"
-    return f"{first}: {warm:,} of warm-up (warmup_steps) and up to {every:,} more (log_every). {COMPILED}"
+    every = run.get("log_every")
+    if not (isinstance(every, int) and 0 <= every < 1e12):
+        return f"The first record comes after log_every steps. {COMPILED}"
+    return f"The first record comes after {every:,} steps (log_every). {COMPILED}"
 
 
 COMPILED = "Before it the training is compiled, which can take a minute."

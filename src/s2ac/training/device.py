@@ -3,20 +3,47 @@
 Everything but `DeviceLoop` is for one seed; `jax.vmap` makes seeds and numeric hyperparameters an axis.
 """
 
+import time
 from collections.abc import Callable
-from typing import Any
+from functools import cached_property
+from typing import Any, TypeAlias
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from s2ac import replay as buffer
 from s2ac.algorithms.protocol import Algorithm
 from s2ac.envs.jax_env import JaxEnv
 from s2ac.training.evaluate import DevicePlayer, Episodes
-from s2ac.training.loop import ACT, INIT, RESET, STEP, LoopConfig, LoopState, capacity_of, learn, stream
+from s2ac.training.loop import (
+    ACT,
+    INIT,
+    RESET,
+    STEP,
+    LoopConfig,
+    LoopState,
+    Tick,
+    capacity_of,
+    ignore,
+    learn,
+    means,
+    no_episodes,
+    operations,
+    stream,
+)
 from s2ac.training.memory import check_memory, check_networks
 from s2ac.training.side_by_side import SideBySide, joined, whole
 from s2ac.types import Array, EnvSpec, Key, Metrics, Transition
+
+Carry: TypeAlias = tuple[LoopState, Metrics]
+"""A run, and sums of its metrics."""
+
+Round: TypeAlias = Any
+"""`train_round` of a key and a run, under `jit`, so that it is traced once for all who ask what it gives."""
+
+PIECE_SECONDS = 0.3
+"""A compiled call that is shorter is followed by one of four times as many rounds: the bar moves, and nobody waits for calls."""
 
 
 def init_loop(key: Key, algorithm: Algorithm, env: JaxEnv, config: LoopConfig) -> LoopState:
@@ -87,24 +114,39 @@ def warm_up(key: Key, loop: LoopState, algorithm: Algorithm, env: JaxEnv, config
     """Fill the replay with uniform actions; nothing is learned. On-policy algorithms skip it."""
     if algorithm.experience == "rollout":
         return loop
-    steps = -(-config.warmup_steps // config.num_envs)
+    nothing = {"return": jnp.zeros(()), "episodes": jnp.zeros(())}
+    return uniform_steps(key, (loop, nothing), algorithm, env, -(-config.warmup_steps // config.num_envs))[0]
 
-    def one(carry: LoopState, _: None) -> tuple[LoopState, None]:
-        carry, (row, _finished) = env_steps(key, carry, algorithm, env, uniform=True)
-        return carry._replace(replay=buffer.add(carry.replay, row)), None
 
-    return jax.lax.scan(one, loop, length=steps)[0]
+def uniform_steps(key: Key, carry: Carry, algorithm: Algorithm, env: JaxEnv, steps: Array | int) -> Carry:
+    """So many steps of every environment with uniform actions, for the replay; the returns of what ended are added to the sums."""
+
+    def one(_: Array, carry: Carry) -> Carry:
+        loop, (row, finished) = env_steps(key, carry[0], algorithm, env, uniform=True)
+        return loop._replace(replay=buffer.add(loop.replay, row)), jax.tree.map(jnp.add, carry[1], finished)
+
+    return jax.lax.fori_loop(0, steps, one, carry)
+
+
+def train_rounds(key: Key, carry: Carry, one_round: Round, rounds: Array | int) -> Carry:
+    """So many rounds, their metrics added to the sums. The number may be traced: one program serves chunks of any length, and a
+    chunk in pieces gives the bits of a whole one."""
+
+    def one(_: Array, carry: Carry) -> Carry:
+        loop, metrics = one_round(key, carry[0])
+        return loop, jax.tree.map(jnp.add, carry[1], metrics)
+
+    return jax.lax.fori_loop(0, rounds, one, carry)
 
 
 def train_chunk(
     key: Key, loop: LoopState, algorithm: Algorithm, env: JaxEnv, config: LoopConfig, rounds: int
 ) -> tuple[LoopState, Metrics]:
-    """`rounds` rounds; metrics are means over them, except `return`, the mean return of the episodes that ended."""
-    loop, metrics = jax.lax.scan(lambda carry, _: train_round(key, carry, algorithm, env, config), loop, length=rounds)
-    episodes = jnp.sum(metrics.pop("episodes"))
-    total = jnp.sum(metrics.pop("return"))
-    means = jax.tree.map(jnp.mean, metrics)
-    return loop, {**means, "return": total / jnp.maximum(episodes, 1), "episodes": episodes}
+    """`rounds` rounds and their metrics."""
+    one_round = jax.jit(lambda key, loop: train_round(key, loop, algorithm, env, config))
+    nothing = jax.tree.map(lambda one: jnp.zeros(one.shape, one.dtype), jax.eval_shape(one_round, key, loop)[1])
+    loop, sums = train_rounds(key, (loop, nothing), one_round, rounds)
+    return loop, means(sums, rounds)
 
 
 class DeviceLoop:
@@ -114,7 +156,7 @@ class DeviceLoop:
         self, env: JaxEnv, make_algorithm: Callable[[EnvSpec], Algorithm], seeds: list[int], config: LoopConfig
     ) -> None:
         """Make the algorithm and its compiled functions."""
-        self.env, self.spec = env, env.spec
+        self.env, self.spec, self._seeds = env, env.spec, seeds
         self.layout: dict[str, Any] | None = {"shape": [env.spec.observation_size]}
         self.algorithm = make_algorithm(env.spec)
         round_rows = config.horizon * config.num_envs + config.batch_size
@@ -123,14 +165,13 @@ class DeviceLoop:
         keys = jax.vmap(jax.random.key)(jnp.array(seeds))
         self._side_by_side = SideBySide(keys)
         self.player = DevicePlayer(env, self.algorithm, self._side_by_side)
-        arguments = (self.algorithm, env, config)
-        self._warm_up = jax.jit(jax.vmap(lambda key, state: warm_up(key, state, *arguments)), donate_argnums=1)
-        self._chunk = jax.jit(
-            lambda keys, states, rounds: jax.vmap(lambda k, s: train_chunk(k, s, *arguments, rounds))(keys, states),
-            static_argnums=2,
-            donate_argnums=1,
-        )
-        self.state = jax.jit(jax.vmap(lambda key: init_loop(key, *arguments)))(keys)
+        algorithm = self.algorithm
+        one_round: Round = jax.jit(lambda key, loop: train_round(key, loop, algorithm, env, config))
+        over_seeds = lambda function: jax.jit(jax.vmap(function, (0, 0, None)), donate_argnums=1)  # noqa: E731
+        self._uniform = over_seeds(lambda key, carry, steps: uniform_steps(key, carry, algorithm, env, steps))
+        self._rounds = over_seeds(lambda key, carry, rounds: train_rounds(key, carry, one_round, rounds))
+        self._config, self._one_round, self._piece = config, one_round, 1
+        self.state = jax.jit(jax.vmap(lambda key: init_loop(key, algorithm, env, config)))(keys)
 
     @property
     def state(self) -> LoopState:
@@ -141,15 +182,45 @@ class DeviceLoop:
     def state(self, state: LoopState) -> None:
         self._states: list[LoopState] = self._side_by_side.split(state)
 
-    def warm_up(self) -> None:
-        """Fill the replay with uniform actions."""
-        self._states = self._side_by_side.call(self._warm_up, self._states)
+    @cached_property
+    def _traced(self) -> Any:
+        """A round of one seed."""
+        one = lambda leaf: jax.ShapeDtypeStruct(leaf.shape[1:], leaf.dtype)  # noqa: E731
+        return self._one_round.trace(*jax.tree.map(one, (self._side_by_side.keys[0], self._states[0])))
 
-    def advance(self, rounds: int) -> Metrics:
-        """`rounds` rounds in one compiled call per group; metrics per seed."""
-        done = self._side_by_side.call(self._chunk, self._states, rounds)
-        self._states = [state for state, _ in done]
-        return joined([metrics for _, metrics in done])
+    @property
+    def operations(self) -> int:
+        """How much there is to compile."""
+        return operations(self._traced.jaxpr.jaxpr)
+
+    def warm_up(self, steps: int | None = None, tick: Tick = ignore) -> Metrics:
+        """Fill the replay with uniform actions; the sums of the returns and of the episodes that ended."""
+        if self.algorithm.experience == "rollout":
+            return no_episodes(len(self._seeds))
+        steps = self._config.warmup_steps if steps is None else steps
+        nothing = no_episodes(len(self._seeds))
+        return self._in_pieces(self._uniform, nothing, -(-steps // self._config.num_envs), self._config.num_envs, tick)
+
+    def advance(self, rounds: int, tick: Tick = ignore) -> Metrics:
+        """`rounds` rounds; metrics per seed. `tick` is told of steps as they are done."""
+        shapes, seeds = self._traced.out_info[1], len(self._seeds)
+        nothing: Any = {name: np.zeros((seeds, *one.shape), one.dtype) for name, one in shapes.items()}
+        steps = self._config.num_envs * self._config.horizon
+        return means(self._in_pieces(self._rounds, nothing, rounds, steps, tick), rounds)
+
+    def _in_pieces(self, function: Any, sums: Metrics, total: int, steps: int, tick: Tick) -> Metrics:
+        """`total` times what the function does, in calls of about a second; the sums of all of them."""
+        parts = self._side_by_side.split(sums)
+        while total:
+            begun, piece = time.perf_counter(), min(self._piece, total)
+            carry = list(zip(self._states, parts, strict=True))
+            done = self._side_by_side.call(function, carry, shared=(np.int32(piece),))
+            self._states, parts = [state for state, _ in done], [sums for _, sums in done]
+            total -= piece
+            tick(piece * steps)
+            if time.perf_counter() - begun < PIECE_SECONDS:
+                self._piece *= 4
+        return joined(parts)
 
     def play(self, rules: tuple[str, ...], episodes: int) -> dict[str, Episodes]:
         """Evaluation episodes of every seed by every rule, `[S, E, …]`."""

@@ -21,7 +21,20 @@ from s2ac.envs.gymnasium.adapter import HostEnvs, MakeEnv, layout_of, spec_of, u
 from s2ac.envs.gymnasium.simulators import made
 from s2ac.errors import InvalidArgument
 from s2ac.training.evaluate import Episodes, HostPlayer, compiled_act
-from s2ac.training.loop import ACT, INIT, LoopConfig, LoopState, capacity_of, learn, stream
+from s2ac.training.loop import (
+    ACT,
+    INIT,
+    LoopConfig,
+    LoopState,
+    Tick,
+    capacity_of,
+    ignore,
+    learn,
+    means,
+    no_episodes,
+    operations,
+    stream,
+)
 from s2ac.training.memory import check_memory, check_networks
 from s2ac.types import Array, EnvSpec, Key, Metrics, Transition
 
@@ -150,17 +163,33 @@ class HostLoop:
     def _keep(self, observation: Any, episode_return: Any, iteration: Any) -> None:
         self.state = self.state._replace(observation=observation, episode_return=episode_return, iteration=iteration)
 
-    def warm_up(self) -> None:
-        """Fill the replay with uniform actions; on-policy algorithms skip it."""
-        if self.algorithm.experience == "rollout":
-            return
+    @property
+    def operations(self) -> int:
+        """How much there is to compile: the updates of a round."""
         self._look()
-        for _ in range(-(-self.config.warmup_steps // self.config.num_envs)):
-            row, _, _ = self._env_step("uniform")
-            self.state = self.state._replace(replay=self._add(self.state.replay, row))
+        shape = (len(self.seeds), self.config.num_envs, self.spec.action_size)
+        row = HostRow(self._block, np.zeros(shape, np.float32), self._block)
+        if self.config.horizon > 1:
+            row = HostRow(*(np.stack([field] * self.config.horizon, axis=1) for field in row))
+        learner = (self.state.algorithm, self.state.replay)
+        return operations(self._learn.trace(self.keys, learner, row, self._iteration).jaxpr.jaxpr)
 
-    def advance(self, rounds: int) -> dict[str, np.ndarray]:
-        """`rounds` rounds; metrics per seed, means over them, `return` the mean return of the episodes that ended."""
+    def warm_up(self, steps: int | None = None, tick: Tick = ignore) -> Metrics:
+        """Fill the replay with uniform actions; the sums of the returns and of the episodes that ended. On-policy algorithms skip it."""
+        ended = no_episodes(len(self.seeds))
+        if self.algorithm.experience == "rollout":
+            return ended
+        self._look()
+        steps = self.config.warmup_steps if steps is None else steps
+        for _ in range(-(-steps // self.config.num_envs)):
+            row, returns, episodes = self._env_step("uniform")
+            self.state = self.state._replace(replay=self._add(self.state.replay, row))
+            ended = {"return": ended["return"] + returns, "episodes": ended["episodes"] + episodes}
+            tick(self.config.num_envs)
+        return ended
+
+    def advance(self, rounds: int, tick: Tick = ignore) -> Metrics:
+        """`rounds` rounds; metrics per seed. `tick` is told of steps as they are done."""
         totals, episodes = np.zeros(len(self.seeds)), np.zeros(len(self.seeds))
         sums: Metrics | None = None
         waiting: Waiting | None = None
@@ -179,12 +208,13 @@ class HostLoop:
                 row, returns, ended = self._env_step(rule, learn_waiting)
                 rows.append(row)
                 totals, episodes = totals + returns, episodes + ended
+                tick(self.config.num_envs)
             waiting = Waiting(start, rows)
             if not self.config.overlap:
                 learn_waiting()
         learn_waiting()
-        means = {name: value / rounds for name, value in jax.device_get(sums or {}).items()}
-        return {**means, "return": totals / np.maximum(episodes, 1), "episodes": episodes}
+        ended_sums: Any = {"return": totals, "episodes": episodes}
+        return means(jax.device_get(sums or {}) | ended_sums, rounds)
 
     def _update(self, round_: Waiting, sums: Metrics | None) -> Metrics:
         """Start a round's updates, which the device does while the host goes on; their metrics added to `sums`.

@@ -3,10 +3,13 @@
 Random keys are derived from (seed's key, stream, iteration), never carried, so a resumed run needs only its iteration.
 """
 
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeAlias
 
 import jax
 import jax.numpy as jnp
+import numpy as np
+from jax.extend import core
 
 from s2ac import replay as buffer
 from s2ac.algorithms.protocol import Algorithm
@@ -14,6 +17,14 @@ from s2ac.replay import Replay
 from s2ac.types import Array, Key, Metrics, Transition
 
 INIT, RESET, ACT, STEP, UPDATE, EVALUATE = range(6)  # the streams of random numbers
+
+
+Tick: TypeAlias = Callable[[int], object]
+"""Is told of each seed's environment steps as they are done."""
+
+
+def ignore(steps: int) -> None:
+    """A `Tick` for nobody."""
 
 
 class LoopConfig(NamedTuple):
@@ -72,3 +83,29 @@ def learn(
 
     state, metrics = jax.lax.scan(one, state, jnp.arange(config.num_updates))
     return (state, replay), jax.tree.map(jnp.mean, metrics)
+
+
+def no_episodes(seeds: int) -> Metrics:
+    """The sums of the returns and of the episodes before any has ended."""
+    sums: Any = {"return": np.zeros(seeds, np.float32), "episodes": np.zeros(seeds, np.float32)}
+    return sums
+
+
+def means(sums: Metrics, rounds: int) -> Metrics:
+    """Metrics of so many rounds from their sums: means, except `return`, of the episodes that ended, and the number of those."""
+    episodes = sums["episodes"]
+    of_rounds = {name: value / rounds for name, value in sums.items()}
+    return {**of_rounds, "return": sums["return"] / (episodes + (episodes == 0)), "episodes": episodes}
+
+
+def with_warm_up(metrics: Metrics, warm: Metrics) -> Metrics:
+    """Metrics of a chunk that began with uniform actions, whose sums are `warm`: the return is of the episodes of both."""
+    if not warm["episodes"].any():
+        return metrics
+    episodes, total = metrics["episodes"] + warm["episodes"], metrics["return"] * metrics["episodes"] + warm["return"]
+    return {**metrics, "return": total / (episodes + (episodes == 0)), "episodes": episodes}
+
+
+def operations(jaxpr: core.Jaxpr) -> int:
+    """Operations of traced code with those inside calls and loops: the compiler takes about as long."""
+    return len(jaxpr.eqns) + sum(map(operations, core.subjaxprs(jaxpr)))

@@ -34,7 +34,7 @@ from s2ac.settings import RunConfig
 from s2ac.settings.run import OF_GYMNASIUM, OF_REPLAY
 from s2ac.training.device import DeviceLoop
 from s2ac.training.host import HostLoop
-from s2ac.training.loop import LoopConfig, LoopState
+from s2ac.training.loop import LoopConfig, LoopState, Tick, ignore, no_episodes, with_warm_up
 from s2ac.training.tensorboard import check_tensorboard
 from s2ac.types import Transition
 
@@ -96,10 +96,10 @@ class Run:
             check_name("select", rule, self.algorithm.rules)
         self.steps_per_round = loop.num_envs * loop.horizon
         self.env_step = 0
+        self.warm_left = 0 if self.algorithm.experience == "rollout" else config.warmup_steps
         self.records: Records | None = None
         self.differs = ""  # why training on from a checkpoint is not what it would have been without a stop
         self.seen: list[str] | None = None  # the checkpoints on disk as this run left or found them, if it trains there
-        self._ready = False  # whether a chunk has begun, so that the replay is known to be filled
         # Step and rows where it begins, until its files are cut back to them.
         self._claimed: tuple[int, int] | None = (0, 0)
         self._kept: checkpoint.Entries = {}  # the files that hold the replay's rows on disk
@@ -107,18 +107,9 @@ class Run:
         self.aim(config.steps)
 
     def aim(self, steps: float) -> None:
-        """Train up to `steps` in all: in chunks of equal length, so that one compilation serves all of them."""
-        config = self.config = dataclasses.replace(self.config, steps=steps)
+        """Train up to `steps` in all; to the end of the last round, where they are not a whole number of rounds."""
+        self.config = dataclasses.replace(self.config, steps=steps)
         self.about["run"]["steps"] = steps
-        left = int(steps) - (self.env_step or config.warmup_steps)
-        rounds = max(1, -(-left // self.steps_per_round))
-        chunks = max(1, -(-rounds * self.steps_per_round // config.log_every))
-        self.rounds_per_chunk = -(-rounds // chunks)
-
-    @property
-    def chunk_steps(self) -> int:
-        """Environment steps of each seed between two records."""
-        return self.rounds_per_chunk * self.steps_per_round
 
     def claim(self) -> None:
         """Drop what a crash left in the replay beyond the checkpoint. Only who holds the lock may: looking at a run that
@@ -132,24 +123,29 @@ class Run:
             self._claimed = None
             self.seen = None if self.seen is None else checkpoint.names(self.directory)
 
-    def advance(self) -> list[dict[str, Any]]:
-        """One chunk (the warm-up first); the records of every seed. Divergence is an error before anything is saved."""
-        if not self._ready and (self.env_step == 0 or self.lacks_replay()):
-            before = int(self.loop.state.iteration[0])
-            self.loop.warm_up()
-            self.env_step += (int(self.loop.state.iteration[0]) - before) * self.config.num_envs
-        self._ready = True
-        started = time.perf_counter()
-        metrics = self.loop.advance(self.rounds_per_chunk)
-        seconds = time.perf_counter() - started
-        self.env_step += self.rounds_per_chunk * self.steps_per_round
+    def advance(self, tick: Tick = ignore) -> list[dict[str, Any]]:
+        """Up to the next multiple of `log_every` or the end, the warm-up first; the records of every seed. Divergence is an error
+        before anything is saved."""
+        every, num_envs, before = self.config.log_every, self.config.num_envs, self.env_step
+        aim = min(int(self.config.steps), (before // every + 1) * every)
+        metrics, warm, started = no_episodes(self.config.seeds), None, time.perf_counter()
+        if iterations := -(-min(self.warm_left, aim - before) // num_envs):
+            warm = self.loop.warm_up(iterations * num_envs, tick)
+            self.env_step += iterations * num_envs
+            self.warm_left = max(0, self.warm_left - iterations * num_envs)
+        if aim > self.env_step:
+            before, started = self.env_step, time.perf_counter()
+            rounds = -(-(aim - before) // self.steps_per_round)
+            metrics = self.loop.advance(rounds, tick)
+            self.env_step += rounds * self.steps_per_round
+        speed = self.config.seeds * (self.env_step - before) / (time.perf_counter() - started)
+        metrics = with_warm_up(metrics, warm) if warm else metrics
         for name, values in metrics.items():
             if not np.isfinite(values).all():
                 seed = self.config.first_seed + int(np.argmin(np.isfinite(values)))
                 raise Diverged(
                     f"{name} of seed {seed} is not finite after {self.env_step} steps; the last checkpoint is good"
                 )
-        speed = self.config.seeds * self.rounds_per_chunk * self.steps_per_round / seconds
         return [
             {
                 "kind": "train",
@@ -244,7 +240,8 @@ class Run:
         self.loop.state = jax.device_put(LoopState(replay=buffer, **restored))
         self.loop.set_extra(facts["extra"])
         self.env_step = int(manifest["step"])
-        self._claimed, self._ready = (self.env_step, added), False
+        self._claimed = (self.env_step, added)
+        self.warm_left = max(0, self.warm_left - added)
         if not facts.get("copy"):
             metrics = self.directory / "metrics.jsonl"
             self.records = Records(metrics, facts["metrics_offset"], facts.get("metrics_sha256"))

@@ -28,7 +28,7 @@ class SideBySide:
         self._options = options
         (self._device,) = keys.devices()
         self._groups = seed_groups(keys.shape[0], self._device.platform)
-        self._keys = self.split(keys)
+        self.keys = self.split(keys)
         self._programs: dict[Any, Any] = {}
 
     def split(self, tree: Any) -> list[Any]:
@@ -38,12 +38,12 @@ class SideBySide:
             return [tree]
         return [jax.tree.map(lambda leaf, which=group: leaf[which], tree) for group in self._groups]
 
-    def call(self, function: Any, states: list[Any], *static: Any) -> list[Any]:
-        """`function(keys, state, *static)` of every group, each in its own thread; compiled once per size of group."""
-        names = [(function, keys.shape[0], static) for keys in self._keys]
+    def call(self, function: Any, states: list[Any], *static: Any, shared: tuple[Any, ...] = ()) -> list[Any]:
+        """`function(keys, state, *static, *shared)` of every group, each in its own thread; compiled once per size of group."""
+        names = [(function, keys.shape[0], static) for keys in self.keys]
         new = {
-            name: function.lower(keys, state, *static)
-            for name, keys, state in zip(names, self._keys, states, strict=True)
+            name: function.lower(keys, state, *static, *shared)
+            for name, keys, state in zip(names, self.keys, states, strict=True)
             if name not in self._programs
         }
         with ThreadPoolExecutor(len(states)) as threads:
@@ -52,7 +52,7 @@ class SideBySide:
             )
             programs = [self._programs[name] for name in names]
             calls = threads.map(
-                lambda program, *group: jax.block_until_ready(program(*group)), programs, self._keys, states
+                lambda program, *group: jax.block_until_ready(program(*group, *shared)), programs, self.keys, states
             )
             return list(calls)
 

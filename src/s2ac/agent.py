@@ -22,6 +22,7 @@ import s2ac
 from s2ac.algorithms import ALGORITHMS, Algorithm
 from s2ac.asking import Cloud, Evaluation, compiled_action, compiled_cloud, evaluation_of, rule_of
 from s2ac.callbacks import Asked, Callback
+from s2ac.envs.gymnasium.simulators import Members
 from s2ac.envs.observations import checked
 from s2ac.envs.registry import EnvLike, Make, entry_of, environment, maker_of, probe
 from s2ac.errors import InvalidArgument, check_between, check_count, check_name
@@ -43,8 +44,9 @@ class Agent:
     """One algorithm on one environment, for one or more seeds.
 
     Args:
-        env: a name (`multigoal`, any Gymnasium id), a `gymnasium.Env`, or a function that makes one. Actions must be a
-            bounded one-dimensional Box; an environment that cannot be copied must come as a function.
+        env: a name (`multigoal`, any Gymnasium id), a `gymnasium.Env`, a `SyncVectorEnv` or `AsyncVectorEnv` (which also says
+            `num_envs`), or a function that makes one. Actions must be a bounded one-dimensional Box; an environment that cannot be
+            copied must come as a function.
         algo: s2ac, s2ac-phi, s2ac-amortized, sac, sac-nf, sql, ddpg or ppo.
         seeds: how many to train, in one compiled call.
         directory: where the run is written once `learn` is called. Default: runs/ENV-ALGO, with a number if taken.
@@ -65,6 +67,8 @@ class Agent:
         name, make = environment(env)
         if "steps" in fields:
             raise InvalidArgument("steps: give them to learn(steps)")
+        if isinstance(make, Members):
+            fields = {"num_envs": len(make.functions), **fields}
         _, _, algorithm_config, config = resolve(name, algo, preset, {**fields, "seeds": seeds})
         where = checked_path("directory", directory) if directory else free_directory(name, algo)
         if (where / "run.json").exists():

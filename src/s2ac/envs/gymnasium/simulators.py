@@ -6,6 +6,7 @@ them restores it exactly, which copying a simulator's positions does not. Import
 
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import gymnasium
@@ -79,6 +80,21 @@ def named(error: BaseException) -> str:
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
+@dataclass(frozen=True)
+class Members:
+    """The functions behind a vector environment: the n-th environment of each seed is made by the n-th, and so on from the first again."""
+
+    functions: tuple[MakeEnv, ...]
+
+    def __call__(self) -> gymnasium.Env:
+        """One by the first function, where it does not matter which."""
+        return self.functions[0]()
+
+    def at(self, index: int) -> MakeEnv:
+        """The function of one of them."""
+        return self.functions[index % len(self.functions)]
+
+
 class Job(NamedTuple):
     """What simulators are told of a run."""
 
@@ -92,7 +108,10 @@ class Simulators:
 
     def __init__(self, make: MakeEnv, job: Job, places: list[Place], board: Board) -> None:
         self.job, self.places, self.board = job, places, board
-        self.envs = [made(make, job.name) for _ in places]
+        at = make.at if isinstance(make, Members) else lambda index: make
+        self.envs = [made(at(place.environment), job.name) for place in places]
+        if len(set(map(id, self.envs))) < len(places):
+            raise InvalidArgument(f"env = {job.name!r}: what makes it gave the same environment twice: make a new one")
         self.size = (board.result.shape[1] - 3) // 2
         self.raw = [env.unwrapped for env in self.envs]
         self.box_types = [

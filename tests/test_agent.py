@@ -413,6 +413,23 @@ def test_tensorboard_gets_the_records(tmp_path, monkeypatch):
         Agent("multigoal", tensorboard=True, **SAC)
 
 
+def test_wandb_gets_the_records_offline(tmp_path, monkeypatch):
+    """Needs the extra `wandb`, which the development tools do not have."""
+    monkeypatch.setitem(sys.modules, "wandb", None)
+    with pytest.raises(InvalidArgument, match=r"wandb = True needs wandb: pip install 's2ac\[wandb\]'"):
+        Agent("multigoal", wandb=True, **SAC)
+    monkeypatch.undo()
+    pytest.importorskip("wandb", reason="needs wandb: pip install 's2ac[wandb]'")
+    monkeypatch.delenv("WANDB_MODE", raising=False)
+    fields = {**SAC, "warmup_steps": 200}
+    Agent("multigoal", directory=tmp_path / "run", wandb=True, **fields).learn(40).learn(40)
+    files = [*(tmp_path / "run" / "wandb").glob("offline-run-*/run-*.wandb")]
+    identity = (tmp_path / "run" / "wandb" / "id").read_text()
+    assert len(files) == 2
+    assert {file.name for file in files} == {f"run-{identity}.wandb"}
+    assert all(b"seed_0/train/episodes" in file.read_bytes() for file in files)
+
+
 def test_replay_longer_than_a_checkpoint_period_survives_a_reload(tmp_path):
     """More rows than the capacity between two checkpoints: all that the replay holds is on disk, under its own numbers."""
     agent = Agent("multigoal", directory=tmp_path / "run", **{**SAC, "checkpoint_every": 10_000}).learn(260)

@@ -22,7 +22,7 @@ import s2ac
 from s2ac.algorithms import ALGORITHMS, Algorithm
 from s2ac.asking import Cloud, Evaluation, compiled_action, compiled_cloud, evaluation_of, rule_of
 from s2ac.callbacks import Asked, Callback
-from s2ac.envs.gymnasium.simulators import Members
+from s2ac.envs.gymnasium.vector import Members
 from s2ac.envs.observations import checked
 from s2ac.envs.registry import EnvLike, Make, entry_of, environment, maker_of, probe
 from s2ac.errors import InvalidArgument, check_between, check_count, check_name

@@ -8,11 +8,12 @@ from typing import Any, NamedTuple
 
 import gymnasium
 import numpy as np
-from gymnasium.vector import AsyncVectorEnv, SyncVectorEnv, VectorEnv
+from gymnasium.vector import VectorEnv
 
 from s2ac.envs.adapters import LIBRARIES
 from s2ac.envs.gymnasium.adapter import CUSTOM, layout_of, maker, spec_of
-from s2ac.envs.gymnasium.simulators import MakeEnv, Members, made
+from s2ac.envs.gymnasium.simulators import MakeEnv, made
+from s2ac.envs.gymnasium.vector import members_of
 from s2ac.envs.jax_env import JaxEnv
 from s2ac.envs.multigoal import pictures as multigoal
 from s2ac.envs.multigoal.env import MultigoalConfig, make_multigoal
@@ -83,7 +84,7 @@ def environment(env: EnvLike) -> tuple[str, Make]:
     if isinstance(env, JaxEnv):
         return f"{CUSTOM}JaxEnv", env
     if isinstance(env, VectorEnv):
-        return _members(env)
+        return members_of(env)
     if isinstance(env, gymnasium.Env):
         spec = env.spec
         if spec is not None and gymnasium.registry.get(spec.id) == spec:
@@ -101,22 +102,6 @@ def environment(env: EnvLike) -> tuple[str, Make]:
     if callable(env):
         return f"{CUSTOM}{getattr(env, '__name__', type(env).__name__)}", env
     raise InvalidArgument(f"env = {env!r}: must be a name, a gymnasium.Env or a function that makes one")
-
-
-def _members(env: VectorEnv) -> tuple[str, Members]:
-    """A vector environment's name and functions. The environments are stepped one by one, so its autoreset mode, which says what
-    becomes of an episode's last observation, does not matter: that is always the true successor."""
-    what = f"env = {type(env).__name__}"
-    if type(env) not in (SyncVectorEnv, AsyncVectorEnv) or getattr(env, "worker", None) is not None:
-        raise InvalidArgument(
-            f"{what}: must be a plain SyncVectorEnv or AsyncVectorEnv; wrap the single environments, or pass a function that makes one"
-        )
-    members = Members(tuple(env.env_fns))  # type: ignore[attr-defined]
-    one = made(members, what)
-    try:
-        return f"{CUSTOM}{type(one.unwrapped).__name__}", members
-    finally:
-        one.close()
 
 
 def probe(name: str, make: Make = None) -> tuple[EnvSpec, Any]:

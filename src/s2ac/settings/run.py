@@ -80,5 +80,8 @@ class RunConfig:
     tensorboard: Flag = False
     """Also write the records to RUN/tensorboard, for TensorBoard (needs the extra `tb`)."""
 
+    wandb: Flag = False
+    """Also write the records to RUN/wandb, for Weights & Biases; offline unless WANDB_MODE says otherwise (needs the extra `wandb`)."""
+
     def __post_init__(self) -> None:
         validate(self)

@@ -34,8 +34,8 @@ from s2ac.settings import RunConfig
 from s2ac.settings.run import OF_GYMNASIUM, OF_REPLAY
 from s2ac.training.device import DeviceLoop
 from s2ac.training.host import HostLoop
+from s2ac.training.loggers import check_loggers
 from s2ac.training.loop import LoopConfig, LoopState, Tick, ignore, no_episodes, with_warm_up
-from s2ac.training.tensorboard import check_tensorboard
 from s2ac.types import Transition
 
 
@@ -59,8 +59,7 @@ class Run:
         make_env: Make = None,
     ) -> None:
         """`make_env` makes an environment of the user's own, which `env_name` then only describes."""
-        if config.tensorboard:
-            check_tensorboard()
+        check_loggers(config)
         check_name("algo", algo, ALGORITHMS)
         rollout, parts = config.horizon * config.num_envs, getattr(algorithm_config, "num_minibatches", 1)
         if rollout % parts:

@@ -11,7 +11,7 @@ versions: keys come from the seed and the iteration, and the checkpoint holds th
 import datetime
 import json
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
 
@@ -27,9 +27,9 @@ from s2ac.runs.lock import lock
 from s2ac.runs.records import Records
 from s2ac.settings import RunConfig
 from s2ac.text import command
+from s2ac.training.loggers import loggers
 from s2ac.training.run import Run
 from s2ac.training.signals import signals
-from s2ac.training.tensorboard import Tensorboard
 
 
 def start(directory: Path, env: str, algo: str, algorithm_config: Any, config: RunConfig) -> Run:
@@ -140,8 +140,7 @@ def train(run: Run, callback: Callable[[list[dict[str, Any]]], bool] | None = No
     bar = progress(total, min(run.env_step, total))
     with signals() as stop, lock(run.directory), bar, ExitStack() as stack:
         run.claim()
-        place = run.directory / "tensorboard"
-        board = stack.enter_context(Tensorboard(place, run.env_step)) if config.tensorboard else None
+        boards = [stack.enter_context(closing(one)) for one in loggers(config, run.directory, run.about, run.env_step)]
         saved = run.env_step
         announce(run, bar)
         while run.env_step < total and not stop.asked:
@@ -149,7 +148,7 @@ def train(run: Run, callback: Callable[[list[dict[str, Any]]], bool] | None = No
             rows = run.advance(bar.update)
             evaluated = run.evaluation() if due(config.evaluate_every, before) or run.env_step >= total else []
             records.add([*rows, *evaluated])
-            if board:
+            for board in boards:
                 board.add([*rows, *evaluated])
             if callback:
                 try:

@@ -6,7 +6,6 @@ them restores it exactly, which copying a simulator's positions does not. Import
 
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import gymnasium
@@ -80,21 +79,6 @@ def named(error: BaseException) -> str:
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
-@dataclass(frozen=True)
-class Members:
-    """The functions behind a vector environment: the n-th environment of each seed is made by the n-th, and so on from the first again."""
-
-    functions: tuple[MakeEnv, ...]
-
-    def __call__(self) -> gymnasium.Env:
-        """One by the first function, where it does not matter which."""
-        return self.functions[0]()
-
-    def at(self, index: int) -> MakeEnv:
-        """The function of one of them."""
-        return self.functions[index % len(self.functions)]
-
-
 class Job(NamedTuple):
     """What simulators are told of a run."""
 
@@ -108,7 +92,7 @@ class Simulators:
 
     def __init__(self, make: MakeEnv, job: Job, places: list[Place], board: Board) -> None:
         self.job, self.places, self.board = job, places, board
-        at = make.at if isinstance(make, Members) else lambda index: make
+        at = getattr(make, "at", lambda index: make)  # the functions behind a vector environment differ by index
         self.envs = [made(at(place.environment), job.name) for place in places]
         if len(set(map(id, self.envs))) < len(places):
             raise InvalidArgument(f"env = {job.name!r}: what makes it gave the same environment twice: make a new one")

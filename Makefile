@@ -69,6 +69,8 @@ lock:
 	  --no-emit-index-url --generate-hashes --no-header --no-annotate -o requirements.lock
 	uv pip compile pyproject.toml --group build --group dev -c requirements.lock --universal --python-version 3.11 \
 	  --no-emit-index-url --generate-hashes --no-header --no-annotate -o requirements-dev.lock
+	uv pip compile --group build --group dist -c requirements.lock --universal --python-version 3.11 \
+	  --no-emit-index-url --generate-hashes --no-header --no-annotate -o requirements-dist.lock
 
 clean:
 	rm -rf $(VENV) runs .pytest_cache .mypy_cache .ruff_cache

@@ -31,6 +31,7 @@ def x64():
 def browser(tmp_path_factory):
     """A browser for every test that asks for one."""
     if chromium.PATH is None:
+        assert "BROWSER_REQUIRED" not in os.environ, "there is a Chromium here, and the tests do not find it"
         pytest.skip("no Chromium here: apt-get install chromium")
     browser = chromium.Chromium(tmp_path_factory.mktemp("profile"))
     yield browser

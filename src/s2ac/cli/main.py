@@ -46,6 +46,10 @@ DESCRIPTION = (
 def parse(arguments: list[str]) -> Any:
     """The command that the arguments name. Training's fields depend on its environment, its algorithm and its preset."""
     if arguments[:1] == ["train"] and len(arguments) > 1:
+        from s2ac.output import say
+
+        if not {"-h", "--help"} & {*arguments}:
+            say("loading JAX and the environment")  # which takes seconds
         from s2ac.cli.train import parse_train
 
         return parse_train(arguments[1:])

@@ -7,6 +7,7 @@ import pytest
 from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv
 from gymnasium.wrappers.vector import RecordEpisodeStatistics
 
+import s2ac
 from counting import Counter
 from s2ac.agent import Agent
 from s2ac.errors import InvalidArgument
@@ -37,6 +38,15 @@ def test_every_transition_is_of_one_episode_in_any_autoreset_mode(kind, mode, tm
     assert set(observation[:, 0]) == {2, 3, 4}  # the n-th function makes the n-th environment
     np.testing.assert_array_equal(following, observation + np.array([0, 1]))
     np.testing.assert_array_equal(rows["truncated"] > 0, following[:, 1] == following[:, 0])
+
+
+def test_the_advice_to_resume_an_own_environment_works(tmp_path, capsys):
+    fields = {**TINY, "warmup_steps": 60}
+    Agent(partial(Counter, 3), "sac", directory=tmp_path / "run", **fields).learn(60, callback=lambda progress: False)
+    advice = capsys.readouterr().out.partition("resume with: ")[2].partition(", with your environment")[0]
+    assert advice.endswith("env=...).learn(40)")
+    agent = eval(advice.replace("...", "make"), {"s2ac": s2ac, "make": partial(Counter, 3)})
+    assert agent.env_step == 60
 
 
 def test_what_cannot_be_had_right_is_refused_in_one_line():

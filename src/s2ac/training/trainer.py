@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from s2ac.envs.gymnasium.adapter import CUSTOM
 from s2ac.envs.registry import Make
 from s2ac.errors import DiskError, InvalidArgument
 from s2ac.output import progress, say
@@ -121,6 +122,13 @@ def announce(run: Run, bar: Any) -> None:
         bar.set_postfix_str(compiling)
 
 
+def how_to_resume(run: Run) -> str:
+    """A command, or Python where the command could not make the environment."""
+    if run.about["env"].startswith(CUSTOM):
+        return f"s2ac.load({str(run.directory)!r}, env=...).learn({int(run.config.steps) - run.env_step}), with your environment"
+    return command("train", "--resume", run.directory)
+
+
 def clock(seconds: float) -> str:
     """Hours, minutes and seconds."""
     return str(datetime.timedelta(seconds=round(seconds)))
@@ -170,5 +178,5 @@ def train(run: Run, callback: Callable[[list[dict[str, Any]]], bool] | None = No
         if run.env_step != saved:  # here, so that no signal can come between a look at it and the loop's end
             run.save()
     if run.env_step < total:
-        say(f"stopped at step {run.env_step}; resume with: {command('train', '--resume', run.directory)}")
+        say(f"stopped at step {run.env_step}; resume with: {how_to_resume(run)}")
     return run.env_step >= total

@@ -13,7 +13,7 @@ from s2ac.algorithms.s2ac_config import S2acConfig
 from s2ac.algorithms.sac import SacConfig, make_sac
 from s2ac.envs.jax_env import JaxEnv, TimeStep
 from s2ac.envs.multigoal.env import MultigoalConfig, make_multigoal
-from s2ac.training.device import env_steps, init_loop, train_chunk, warm_up
+from s2ac.training.device import DeviceLoop, env_steps, init_loop, train_chunk, warm_up
 from s2ac.training.evaluate import evaluate
 from s2ac.training.loop import LoopConfig
 from s2ac.types import EnvSpec
@@ -112,3 +112,18 @@ def test_logged_return_is_that_of_whole_episodes_and_steps_are_counted_per_envir
         ended += int(metrics["episodes"])
     assert int(loop.replay.added) == 4 * 15
     assert ended == 4 * 5
+
+
+def test_a_chunk_in_pieces_is_the_chunk_bit_for_bit():
+    """A call of one round at a time, and one of all of them: the same state and metrics, and every step is told of."""
+    env, config = make_multigoal(), LoopConfig(num_envs=2, batch_size=8, capacity=200, warmup_steps=20)
+    told, ends = [], []
+    for piece in (1, 64):
+        loop = DeviceLoop(env, lambda spec: make_sac(spec, SacConfig(hidden=(4,))), [0], config)
+        loop._piece = piece
+        loop.warm_up(tick=told.append)
+        ends.append((loop.advance(30, told.append), loop.state))
+    for one, other in zip(*map(jax.tree.leaves, ends), strict=True):
+        np.testing.assert_array_equal(one, other)
+    assert sum(told) == 2 * (20 + 2 * 30)
+    assert len(told) > 4

@@ -27,11 +27,9 @@ def reproduce(name: str, given: Mapping[str, Any], out: str | None = None, from_
             )
             raise InvalidArgument(f"--{option.replace('_', '-')} {why}")
     options = Options(**{"scale": study.scale, **given})
+    records = None if from_results is None else find_records(from_results)  # before the output can have the same name
     directory = open_output(out or "-".join(part for part in (f"runs/{name}", options.scale) if part))
-    if from_results is None:
-        gathered = study.run(directory, options)
-    else:
-        gathered = study.read(find_records(from_results), options)
+    gathered = study.run(directory, options) if records is None else study.read(records, options)
     claims = study.decide(gathered.records)
     if gathered.command is not None:
         write_claims(directory, claims, gathered)

@@ -20,7 +20,15 @@ import optax
 
 from s2ac.algorithms.acting import make_acting
 from s2ac.algorithms.config import MaxEntConfig
-from s2ac.algorithms.critics import Critics, energy_of, make_critics, min_value, td_target
+from s2ac.algorithms.critics import (
+    Critics,
+    Particles,
+    critics_with_batch_norm,
+    critics_with_targets,
+    energy_of,
+    min_value,
+    with_guide,
+)
 from s2ac.algorithms.protocol import ActionSample, Algorithm, Auxiliary, Executed, Policy
 from s2ac.algorithms.weights import effective_size, shares, soft_value
 from s2ac.types import Array, EnvSpec, Key, Metrics, Params, Transition
@@ -82,11 +90,11 @@ def critic_step(
         return (*soft_value(*judged), shares(*judged))
 
     next_value, entropy, executed = jax.vmap(soft)(following, drawn)
-    y = jax.lax.stop_gradient(td_target(batch.reward, batch.terminated, parts.config.discount, next_value))
-    gradient, (metrics, seen) = jax.grad(critics.loss, has_aux=True)(state.critic, batch, actions, y)
+    aim, told = jax.lax.stop_gradient(critics.aim(judge, batch, Particles(drawn.action, executed, next_value)))
+    gradient, (metrics, seen) = jax.grad(critics.loss, has_aux=True)(state.critic, batch, actions, aim)
     critic, memory = descend(parts.critic_optimiser, gradient, state.critic_memory, state.critic)
     critic, target = critics.move(critic, state.target, seen)
-    metrics |= jax.tree.map(jnp.mean, {"entropy": entropy, **drawn.metrics})
+    metrics |= told | jax.tree.map(jnp.mean, {"entropy": entropy, **drawn.metrics})
     if weighted:
         metrics["effective_sample_size"] = jnp.mean(jax.vmap(effective_size)(executed))
     state = state._replace(critic=critic, target=target, critic_memory=memory)

@@ -74,7 +74,7 @@ class MaxEntConfig(OffPolicyConfig):
     """Learn the temperature so that the entropy meets `target_entropy`."""
 
     target_entropy: Annotated[float | None, or_none(between(-math.inf, math.inf, True, True))] = None
-    """Entropy in nats that a learned temperature aims at; minus the action's dimension if not given."""
+    """Entropy in nats that a learned temperature aims at; minus the action's dimension if not given, and 0.48 of that with `categorical`."""
 
     num_critics: Count = 2
     """Critics whose minimum counts."""
@@ -88,12 +88,26 @@ class MaxEntConfig(OffPolicyConfig):
     batch_norm: Flag = False
     """Normalise the critics' layers over the batch, and use no target networks: see batch_norm.py."""
 
+    categorical: Flag = False
+    """Critics of the distribution of returns, a residual block per hidden layer, and scaled rewards: see categorical.py."""
+
     def __post_init__(self) -> None:
         super().__post_init__()
+        if self.categorical:
+            self._check_categorical()
         if self.batch_norm and self.frequency is not None:
             raise InvalidArgument(
                 f"batch_norm = True: must be off where frequency is set (it is {self.frequency}; --no-batch-norm or --frequency None)"
             )
+
+    def _check_categorical(self) -> None:
+        beside = "beside categorical critics (--no-categorical"
+        if not self.hidden or len(set(self.hidden)) > 1:
+            raise InvalidArgument(f"hidden = {self.hidden}: must be layers of one size {beside})")
+        if self.batch_norm:
+            raise InvalidArgument(f"batch_norm = True: must be off {beside} or --no-batch-norm): they are normalised")
+        if self.frequency is not None:
+            raise InvalidArgument(f"frequency = {self.frequency}: must be None {beside} or --frequency None)")
 
     def without_effect(self) -> dict[str, str]:
         """Fields that do nothing beside the others' values, each with the reason."""

@@ -10,8 +10,8 @@ from s2ac.algorithms.config import OffPolicyConfig
 from s2ac.algorithms.protocol import Energy
 from s2ac.nets.batch_norm import average, batch_values, fold, init_normalised
 from s2ac.nets.critic import Activations, Critic, init_critic, soft_update
-from s2ac.nets.residual import Tower
 from s2ac.nets.mlp import key_apart
+from s2ac.nets.residual import Tower
 from s2ac.types import Array, EnvSpec, Key, Metrics, Transition
 
 

@@ -96,6 +96,7 @@ def _check(config: S2acConfig) -> None:
         (config.weighted and moved and config.form != "tracer", "weighted", f"needs an exact density, and form {config.form!r} has none (--form tracer, or --no-weighted)"),
         # the batch's statistics would be of any particle, not of the executed ones
         (config.weighted and config.batch_norm, "weighted", "must be off where batch_norm is on (--no-batch-norm or --no-weighted)"),
+        (config.weighted and config.categorical, "weighted", "must be off where categorical is on (--no-categorical or --no-weighted)"),
         (fixed and config.start_alpha is not None, "start_alpha", f"must be None {where_fixed}"),
         (config.guide and config.frequency is not None, "guide", f"must be empty where frequency is set (it is {config.frequency}): its action would see no sine"),
     ]  # fmt: skip

@@ -54,8 +54,8 @@ class Reproduce:
     version: Literal[4, 5] = 5
     """mujoco: of the environments, -v4 or -v5."""
 
-    preset: Literal["default", "ten-particles", "target-networks"] = "default"
-    """mujoco: default, as `s2ac train` has it there; ten-particles: S²AC's particles and steps as in the paper, no guide, no flows; target-networks: the critics' targets
+    preset: Literal["default", "categorical", "ten-particles", "target-networks"] = "default"
+    """mujoco: default, as `s2ac train` has it there; ten-particles: S²AC's particles and steps as in the paper, no guide, no flows; categorical: critics of a distribution; target-networks: the critics' targets
     too, for every system."""
 
     def __call__(self) -> None:

@@ -74,8 +74,9 @@ class Tower(NamedTuple):
 
 
 def _headed(head: Layer, gain: Array, hidden: Array) -> Array:
-    rms = jnp.sqrt(jnp.mean(hidden**2, axis=-1, keepdims=True) + EPSILON)
-    return (hidden / rms * gain[(None,) * (hidden.ndim - 1)]) @ head.weight + head.bias
+    """The logits `[K]` of one example."""
+    rms = jnp.sqrt(jnp.mean(hidden**2) + EPSILON)
+    return (hidden / rms * gain) @ head.weight + head.bias
 
 
 def init_residual(
@@ -145,7 +146,8 @@ def batch_logits(
         inner, seen_narrow = unit(narrow, inner)
         hidden = hidden + inner
         blocks.append((seen_wide, seen_narrow))
-    return _headed(critic.head, critic.gain, hidden), critic._replace(inputs=first, blocks=tuple(blocks))
+    logits = jax.vmap(_headed, (None, None, 0))(critic.head, critic.gain, hidden)
+    return logits, critic._replace(inputs=first, blocks=tuple(blocks))
 
 
 def fold_residual(critic: ResidualCritic, action_size: int, atoms: Array) -> Tower:

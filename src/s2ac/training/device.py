@@ -13,7 +13,7 @@ from s2ac import replay as buffer
 from s2ac.algorithms.protocol import Algorithm
 from s2ac.envs.jax_env import JaxEnv
 from s2ac.training.evaluate import DevicePlayer, Episodes
-from s2ac.training.loop import ACT, INIT, RESET, STEP, LoopConfig, LoopState, capacity_of, learn, stream
+from s2ac.training.loop import ACT, INIT, RESET, STEP, LoopConfig, LoopState, capacity_of, empty_replay, learn, stream
 from s2ac.training.memory import check_memory, check_networks
 from s2ac.training.side_by_side import SideBySide, joined, whole
 from s2ac.types import Array, EnvSpec, Key, Metrics, Transition
@@ -25,7 +25,7 @@ def init_loop(key: Key, algorithm: Algorithm, env: JaxEnv, config: LoopConfig) -
     env_state, observation = jax.vmap(env.reset)(keys)
     return LoopState(
         algorithm=algorithm.init(stream(key, INIT, 0)),
-        replay=buffer.init_replay(env.spec, capacity_of(algorithm, config)),
+        replay=empty_replay(env.spec, algorithm, config),
         env=env_state,
         observation=observation,
         episode_return=jnp.zeros(config.num_envs),

@@ -21,7 +21,7 @@ from s2ac.envs.gymnasium.adapter import HostEnvs, MakeEnv, layout_of, spec_of, u
 from s2ac.envs.gymnasium.simulators import made
 from s2ac.errors import InvalidArgument
 from s2ac.training.evaluate import Episodes, HostPlayer, compiled_act
-from s2ac.training.loop import ACT, INIT, LoopConfig, LoopState, capacity_of, learn, stream
+from s2ac.training.loop import ACT, INIT, LoopConfig, LoopState, capacity_of, empty_replay, learn, stream
 from s2ac.training.memory import check_memory, check_networks
 from s2ac.types import Array, EnvSpec, Key, Metrics, Transition
 
@@ -99,7 +99,7 @@ class HostLoop:
         size = spec.observation_size
 
         def init(key: Key) -> tuple[Any, buffer.Replay]:
-            return algorithm.init(stream(key, INIT, 0)), buffer.init_replay(spec, capacity_of(algorithm, config))
+            return algorithm.init(stream(key, INIT, 0)), empty_replay(spec, algorithm, config)
 
         def learn_all(keys: Key, learner: Any, row: HostRow, start: Array) -> Any:
             """The updates of a round of rows `[S, T, N, …]`, or of one row."""

@@ -213,7 +213,7 @@ class Run:
     def _small(self) -> Any:
         """The state without the replay's rows, which are saved apart."""
         state = self.loop.state
-        return {**state._asdict(), "replay": state.replay.added}
+        return {**state._asdict(), "replay": state.replay.added, "reward_scale": state.replay.scale}
 
     def restore(self, refill: bool = False) -> list[str]:
         """Take up the newest good checkpoint; what there is to say about it. With `refill` replay files that are damaged are done without."""
@@ -240,7 +240,7 @@ class Run:
             )
             complaints += [*(lost or []), f"the replay lacks {missing.size} of its rows: {what}"]
         buffer = buffer._replace(data=Transition(**data))
-        buffer = buffer._replace(added=restored.pop("replay"))
+        buffer = buffer._replace(added=restored.pop("replay"), scale=restored.pop("reward_scale"))
         self.loop.state = jax.device_put(LoopState(replay=buffer, **restored))
         self.loop.set_extra(facts["extra"])
         self.env_step = int(manifest["step"])

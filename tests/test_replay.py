@@ -57,7 +57,7 @@ def test_rows_of_several_seeds_are_fetched_by_their_place():
 
 
 def test_rewards_are_scaled_by_the_spread_of_the_returns_of_each_environment():
-    """Against numpy, over two environments and seven steps in which episodes end; added in one part or three, and drawn scaled."""
+    """Against numpy, over two environments and seven steps in which episodes terminate; truncation ends no return; added in one part or three, and drawn scaled."""
     generator = np.random.default_rng(0)
     reward, ended = generator.normal(2, 3, (7, 2)).astype(np.float32), np.zeros((7, 2), np.float32)
     ended[[2, 3], [0, 1]] = 1
@@ -69,7 +69,7 @@ def test_rewards_are_scaled_by_the_spread_of_the_returns_of_each_environment():
     wanted = max(np.sqrt(np.var(seen) + 1e-8), np.abs(seen).max() / 5)
 
     flat = lambda field: jnp.asarray(field).reshape(-1)  # noqa: E731
-    made = rows(np.arange(14.0))._replace(reward=flat(reward), terminated=flat(ended), truncated=jnp.zeros(14))
+    made = rows(np.arange(14.0))._replace(reward=flat(reward), terminated=flat(ended), truncated=jnp.ones(14))
     whole = buffer.add(buffer.init_replay(SPEC, 20, buffer.init_scale(2, 0.9)), made)
     parts = buffer.init_replay(SPEC, 20, buffer.init_scale(2, 0.9))
     for part in (slice(0, 2), slice(2, 10), slice(10, 14)):

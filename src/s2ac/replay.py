@@ -10,11 +10,11 @@ from s2ac.types import Array, EnvSpec, Key, Transition
 
 
 class RewardScale(NamedTuple):
-    r"""What rewards are divided by, so that returns keep within a few units: as the rows come in, each environment's G ← γ (1 − ended) G + r, and
+    r"""What rewards are divided by, so that returns keep within a few units: as the rows come in, each environment's G ← γ (1 − terminated) G + r, and
 
         scale = max(√(Var G + 10⁻⁸), max |G| / 5)                                                     (as in FlashSAC; Lee et al. 2025)
 
-    over all G so far. The replay keeps rewards as they are; a batch's are scaled when it is drawn.
+    over all G so far. A truncation does not end G, since targets bootstrap over it: values are of what would have followed too. The replay keeps rewards as they are; a batch's are scaled when it is drawn.
     """
 
     discount: Array
@@ -31,14 +31,14 @@ def init_scale(num_envs: int, discount: float) -> RewardScale:
     return RewardScale(jnp.asarray(discount, jnp.float32), jnp.zeros(num_envs), zero, zero, zero, zero)
 
 
-def seen_rewards(scale: RewardScale, rewards: Array, ended: Array) -> RewardScale:
+def seen_rewards(scale: RewardScale, rewards: Array, terminated: Array) -> RewardScale:
     """The scale after one step of every environment, `[N]`: moments are joined as Chan et al. (1983) do."""
     running = scale.discount * scale.running + rewards
     num, mean = running.shape[0], jnp.mean(running)
     count, apart = scale.number + num, mean - scale.mean
     return RewardScale(
         scale.discount,
-        running * (1 - ended),
+        running * (1 - terminated),
         count,
         scale.mean + apart * num / count,
         scale.squares + jnp.sum((running - mean) ** 2) + apart**2 * scale.number * num / count,
@@ -84,7 +84,7 @@ def _seen(scale: Any, rows: Transition) -> Any:
     if not scale:
         return scale
     of_steps = lambda field: field.reshape(-1, scale.running.shape[0])  # noqa: E731
-    steps = of_steps(rows.reward), of_steps(jnp.maximum(rows.terminated, rows.truncated))
+    steps = of_steps(rows.reward), of_steps(rows.terminated)
     return jax.lax.scan(lambda carry, step: (seen_rewards(carry, *step), None), scale, steps)[0]
 
 

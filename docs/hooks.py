@@ -15,15 +15,19 @@ import griffe
 from latex2mathml.converter import convert
 
 FORMULA = re.compile(r'<(span|div) class="arithmatex">\\([(\[])(.*?)\\[)\]]</\1>', re.DOTALL)
+THIN_SPACE = '<mspace width="0.17em"></mspace>'
 NOTEBOOK = "<!-- notebook -->"
 SOURCE = Path(__file__).parents[1] / "src"
 FIELDS = re.compile(r"<!-- fields: ([\w.]+)\.(\w+) -->")
 
 
 def as_mathml(found: re.Match[str]) -> str:
-    """A formula that arithmatex has marked."""
+    """A formula that arithmatex has marked, with the spaces around functions that the converter leaves out."""
     tag, kind, tex = found[1], "inline" if found[2] == "(" else "block", html.unescape(found[3])
-    return f'<{tag} class="formula">{convert(tex, display=kind)}</{tag}>'
+    made = re.sub(r"<mo[^>]*>([a-z]{2,})</mo>", r"<mi>\1</mi>", convert(tex, display=kind))
+    made = re.sub(r"(?<!<msub>)(?<!<munder>)(<mi>[a-z]{2,}</mi>)(?=<m(?!o[ >]))", rf"\1{THIN_SPACE}", made)
+    made = re.sub(r"(?:(?<=</mi>)|(?<=/msub>)|(?<=/msup>))(<mi>[a-z]{2,}</mi>)", rf"{THIN_SPACE}\1", made)
+    return f'<{tag} class="formula">{made}</{tag}>'
 
 
 def on_page_content(content: str, **_: Any) -> str:

@@ -49,7 +49,11 @@ def fields_of(module: str, name: str) -> str:
     members = griffe.load(module, search_paths=[SOURCE])[name].all_members.values()
     fields = [m for m in members if m.is_attribute and m.annotation is not None and "property" not in m.labels]
     columns = ["field", "default", "what it is"] if any(field.value for field in fields) else ["field", "what it is"]
-    parts = {"field": lambda f: f"`{f.name}`", "default": lambda f: f"`{f.value}`" if f.value else "", "what it is": about}
+    parts = {
+        "field": lambda f: f"`{f.name}`",
+        "default": lambda f: f"`{f.value}`" if f.value else "",
+        "what it is": about,
+    }
     lines = [columns, ["---"] * len(columns), *([parts[column](field) for column in columns] for field in fields)]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 

@@ -45,6 +45,22 @@ def test_python_blocks_run(page, tmp_path, monkeypatch):
         exec(compile(block, str(page), "exec"), namespace)
 
 
+@pytest.mark.slow
+def test_the_notebook_runs_and_its_stored_outputs_are_small(tmp_path, monkeypatch):
+    """Cell after cell, as a kernel would; what it has printed before is in the page."""
+    notebook = ROOT / "docs" / "first-look.ipynb"
+    assert notebook.stat().st_size < 60_000
+    cells = [cell for cell in json.loads(notebook.read_text(encoding="utf-8"))["cells"] if cell["cell_type"] == "code"]
+    assert [cell["execution_count"] for cell in cells] == [*range(1, len(cells) + 1)]
+    assert {output["output_type"] for cell in cells for output in cell["outputs"]} == {"stream", "display_data"}
+    monkeypatch.chdir(tmp_path)
+    namespace = {"__name__": "__main__"}
+    for cell in cells:
+        exec(compile("".join(cell["source"]), notebook.name, "exec"), namespace)
+    assert namespace["exported"].file.exists()
+    assert namespace["result"].mean > -400
+
+
 @pytest.mark.parametrize("page", [p for p in PAGES if blocks(p, "sh")], ids=lambda p: p.name)
 def test_commands_are_known(page):
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))

@@ -201,7 +201,7 @@ def test_results_are_told_from_files_alone(tmp_path, example):
     about = {"about": {"command": "s2ac reproduce multigoal"}, "claims": [claim]}
     (tmp_path / "multigoal" / "claims.json").write_text(json.dumps(about))
     made = example["results"](tmp_path)
-    assert "| all goals | 4.2 | **does not hold** | in `results/multigoal/claims.json` |" in made
+    assert "| 4 | all goals | 4.2 | **does not hold** | in `results/multigoal/claims.json` |" in made
     assert "MuJoCo" not in made
     assert "Entropy" not in made
     assert len(example["headline_table"](tmp_path).splitlines()) == 2  # without records only its head

@@ -10,13 +10,20 @@ import numpy as np
 import pytest
 
 import golden
+from golden import SHIPPED
 from golden.updates import CASES, after_ten_updates
 from s2ac.cli.main import main
 from s2ac.runs.manifest import read_manifest
 from s2ac.runs.policy import load_policy
 
 TOLERANCE = 1e-5
-FAST = ("default", "multigoal", "mujoco", "paper")
+FAST = (
+    "s2ac-phi/multigoal",
+    "s2ac-amortized/multigoal",
+    "sac/mujoco",
+    "ppo/mujoco",
+)  # with s2ac's, and others' defaults
+QUICK_AGENTS = ("multigoal/s2ac", "multigoal/s2ac-amortized", "multigoal/sac")
 
 
 def updates():
@@ -25,7 +32,8 @@ def updates():
 
 def speed(name):
     algo, preset = name.split("/")
-    quick = preset in (FAST if algo.startswith("s2ac") else FAST[::2])
+    other_default = preset == "default" and not algo.startswith("s2ac-")
+    quick = name in FAST or algo == "s2ac" or other_default
     return name if quick else pytest.param(name, marks=pytest.mark.slow)
 
 
@@ -44,14 +52,18 @@ def test_ten_updates_give_the_parameters_of_the_file(name):
         assert found["sha256"] == wanted["sha256"]
 
 
-def test_shipped_agents_act_as_they_did():
-    kept = json.loads(golden.AGENTS.read_text(encoding="utf-8"))
-    found = golden.predictions()
+def test_every_shipped_agent_has_golden_actions():
+    assert sorted(json.loads(golden.AGENTS.read_text(encoding="utf-8"))) == sorted(SHIPPED)
+
+
+@pytest.mark.parametrize(
+    "agent", [a if a in QUICK_AGENTS else pytest.param(a, marks=pytest.mark.slow) for a in SHIPPED]
+)
+def test_shipped_agents_act_as_they_did(agent):
+    kept, found = json.loads(golden.AGENTS.read_text(encoding="utf-8"))[agent], golden.predictions(agent)
     assert found.keys() == kept.keys()
-    for agent, rules in kept.items():
-        assert found[agent].keys() == rules.keys()
-        for rule, actions in rules.items():
-            np.testing.assert_allclose(found[agent][rule], actions, rtol=TOLERANCE, atol=TOLERANCE, err_msg=agent)
+    for rule, actions in kept.items():
+        np.testing.assert_allclose(found[rule], actions, rtol=TOLERANCE, atol=TOLERANCE, err_msg=rule)
 
 
 def test_arrays_are_called_in_checkpoints_what_they_were():

@@ -73,12 +73,9 @@ def names():
     return found
 
 
-def predictions():
-    """Actions of every shipped agent by every rule it knows, at three places of its arena."""
+def predictions(name):
+    """Actions of a shipped agent by every rule it knows, at three places of its arena."""
     places = np.array([[0.0, 0.0], [3.0, 1.0], [-2.0, -2.0]], np.float32)
-    answers = {}
-    for name in SHIPPED:
-        agent = s2ac.load(name)
-        rules = [rule for rule in agent.algorithm.rules if rule != "explore"]
-        answers[name] = {rule: np.asarray(agent.predict(places, rule, draw=1), np.float64).tolist() for rule in rules}
-    return answers
+    agent = s2ac.load(name)
+    rules = [rule for rule in agent.algorithm.rules if rule != "explore"]
+    return {rule: np.asarray(agent.predict(places, rule, draw=1), np.float64).tolist() for rule in rules}

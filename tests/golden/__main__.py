@@ -7,7 +7,7 @@ os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0")  # as i
 
 import jax
 
-from golden import AGENTS, NAMES, UPDATES, machine, names, predictions, write
+from golden import AGENTS, NAMES, SHIPPED, UPDATES, machine, names, predictions, write
 from golden.updates import CASES, after_ten_updates
 
 if __name__ == "__main__":
@@ -17,5 +17,5 @@ if __name__ == "__main__":
         cases[name] = after_ten_updates(name)
         print(name, flush=True)
     write(UPDATES, {"machine": machine(), "cases": cases})
-    write(AGENTS, predictions())
+    write(AGENTS, {name: predictions(name) for name in SHIPPED})
     write(NAMES, names())

@@ -279,7 +279,7 @@ def test_command_redraws_from_records(tmp_path, capsys):
     (["multigoal", "--from-results", str(SHIPPED / "entropy")], "a record without name, kind, alpha: of another study?"),
     (["entropy", "--from-results", str(SHIPPED / "multigoal")], "a record without study: of another study?"),
 ])  # fmt: skip
-def test_what_a_study_cannot_heed_is_refused_at_once(arguments, message, tmp_path, monkeypatch, capsys):
+def test_what_a_study_cannot_use_is_refused_at_once(arguments, message, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     assert main(["reproduce", *arguments, "--out", "out"]) == 2
     assert message in capsys.readouterr().err

@@ -62,7 +62,7 @@ def test_every_stored_pair_stays_in_its_episode():
     np.testing.assert_array_equal(data.next_observation[:, 0], data.observation[:, 0])
     np.testing.assert_array_equal(data.next_observation[:, 1], data.observation[:, 1] + 1)
     np.testing.assert_array_equal(data.terminated, data.next_observation[:, 1] == 3)
-    assert len(np.unique(data.observation[:, 0])) >= 30  # every episode starts anew
+    assert len(np.unique(data.observation[:, 0])) >= 30  # every episode starts again
     uniform = np.asarray(data.action[:, 0])
     assert abs(uniform.mean()) < 0.25
     assert abs(uniform.std() - 3**-0.5) < 0.1

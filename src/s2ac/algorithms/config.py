@@ -34,7 +34,7 @@ class NetworkConfig:
     """relu, elu, silu or tanh."""
 
     learning_rate: Positive = 3e-4
-    """Adam's, for every network."""
+    """Adam's learning rate, for every network."""
 
     discount: Share = 0.99
     """γ."""
@@ -68,7 +68,7 @@ class MaxEntConfig(OffPolicyConfig):
     """Fields that SAC, SAC-NF and S²AC share. Numbers may be traced, so that they can be a `vmap` axis."""
 
     alpha: Positive = 1.0
-    """Temperature; where it is learned, where it starts."""
+    """Temperature; its first value if it is learned."""
 
     learn_alpha: Flag = True
     """Learn the temperature so that the entropy meets `target_entropy`."""
@@ -77,10 +77,10 @@ class MaxEntConfig(OffPolicyConfig):
     """Entropy in nats that a learned temperature aims at; minus the action's dimension if not given, and 0.48 of that with `categorical`."""
 
     num_critics: Count = 2
-    """Critics whose minimum counts."""
+    """Number of critics; the smallest of their values is used."""
 
     critic_learning_rate: PositiveOrNone = None
-    """Adam's for the critics, if it is another."""
+    """Adam's learning rate for the critics, if it differs."""
 
     adam_b1: ShareBelowOne = 0.9
     """Adam's β₁ for the critics and the actor."""

@@ -17,13 +17,13 @@ class S2acConfig(SacNfConfig):
     """Flows that a learned start passes through before the sampler, as in SAC-NF."""
 
     num_particles: Count = 4
-    """N, particles per observation, whose density is known."""
+    """N, the particles per observation; their density is known."""
 
     num_references: CountOrZero = 4
-    """M, other particles, which move them; 0 for a form without references."""
+    """M, further particles that move them; 0 for a form without references."""
 
     num_steps: CountOrZero = 3
-    """L, SVGD steps."""
+    """L, the number of SVGD steps."""
 
     step_size: Positive = 0.4
     """ε in units of α: a step is step_size · (k ∇Q + α ∇k)."""
@@ -32,7 +32,7 @@ class S2acConfig(SacNfConfig):
     """Bound on ε‖∇v‖, below 1; None for no bound, where the form has no references."""
 
     bandwidth_factor: Positive = 0.25
-    """σ² of the kernel over the mean squared distance of what moves the particles."""
+    """σ² of the kernel, as a multiple of the mean squared distance of the references."""
 
     form: Annotated[str, one_of(FORMS)] = "tracer"
     """tracer, tracer-own-score or tracer-normalized with references; all, leave-one-out, paper or normalized without: see samplers/svgd.py."""

@@ -11,7 +11,7 @@ class Reproduce:
     """Run one of the paper's studies: figures, records and a verdict for each claim."""
 
     study: tyro.conf.Positional[str]
-    """entropy: does the density that SVGD's particles carry tell their entropy? Figures 4a to 4c, and more.
+    """entropy: does the density that SVGD's particles carry give their entropy? Figures 4a to 4c, and more.
     multigoal: six systems against the exact optimum; an interrupted run goes on where it stopped.
     mujoco: nine systems on five tasks; an interrupted campaign goes on where it stopped.
     runtime: how long choosing an action takes, against SAC."""

@@ -188,7 +188,7 @@ class Run:
         state, to = self.loop.state, directory or self.directory
         added = int(state.replay.added[0]) if replay else 0
         capacity = self.config.capacity
-        if directory is None and not checkpoint.are_there(to, self._kept):  # someone has removed some: write them anew
+        if directory is None and not checkpoint.are_there(to, self._kept):  # someone has removed some: write them again
             self._kept, self._num_kept = {}, 0
         kept, num_kept = (self._kept, self._num_kept) if directory is None else ({}, 0)
         rows = fetch(state.replay.data, np.arange(max(num_kept, added - capacity), added) % capacity)
@@ -236,7 +236,7 @@ class Run:
             added, restored["replay"] = 0, np.zeros_like(restored["replay"])
         if not whole:
             what = (
-                "copies of the others take their places" if added else "the replay is filled anew with uniform actions"
+                "copies of the others take their places" if added else "the replay is filled again with uniform actions"
             )
             complaints += [*(lost or []), f"the replay lacks {missing.size} of its rows: {what}"]
         buffer = buffer._replace(data=Transition(**data))
@@ -250,7 +250,7 @@ class Run:
             self.records = Records(metrics, facts["metrics_offset"], facts.get("metrics_sha256"))
             self.seen = seen
             self._kept, self._num_kept = (checkpoint.rows_of(manifest), added) if whole else ({}, 0)
-        # A copy starts anew, wherever it is loaded.
+        # A copy starts again, wherever it is loaded.
         self.differs = "" if facts.get("copy") else _difference(facts["fingerprint"])
         return complaints
 

@@ -37,7 +37,7 @@ def test_no_damage_to_a_saved_agent_is_silent(tmp_path):
     assert count["fell back"] == 0
 
 
-def test_what_is_loaded_in_silence_is_found(tmp_path):
+def test_what_is_loaded_silently_is_found(tmp_path):
     """A reader that does not look at the hashes is caught."""
     small_run(tmp_path / "run")
 

@@ -62,11 +62,16 @@ class Chromium:
                 return answer["result"]
             self.events.append(answer)
 
-    def open(self, address):
+    def open(self, address, ready="document.documentElement?.dataset.ready === 'yes'"):
         """Load a page and wait until its script has run."""
         self.events.clear()
         self.call("Page.navigate", url=address)
-        self.wait(f"location.href === {json.dumps(address)} && document.documentElement?.dataset.ready === 'yes'")
+        self.wait(f"location.href === {json.dumps(address)} && {ready}")
+
+    def show(self, width, scheme):
+        """The size of the window, and whether the system is light or dark."""
+        self.call("Emulation.setDeviceMetricsOverride", width=width, height=1000, deviceScaleFactor=1, mobile=False)
+        self.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
 
     def value(self, expression):
         """What an expression gives in the page."""
@@ -116,7 +121,7 @@ class Chromium:
                 found.append(parameters)
             elif method == "Network.requestWillBeSent":
                 address = parameters["request"]["url"]
-                if not address.startswith(("file:///", "http://127.0.0.1:", "data:,")):
+                if not address.startswith(("file:///", "http://127.0.0.1:", "data:")):
                     found.append(address)
         return found
 

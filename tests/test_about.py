@@ -63,5 +63,16 @@ def test_settings_of_version_2_are_taken_over_or_refused_by_name(old, new, tmp_p
         return
     config, _ = configs_of(about, tmp_path)
     assert {name: getattr(config, name) for name in new} == pytest.approx(new)
-    with pytest.raises(S2acError, match=r"version 5 of run\.json: this s2ac reads up to 4"):
-        configs_of({**about, "version": 5}, tmp_path)
+    with pytest.raises(S2acError, match=r"version 6 of run\.json: this s2ac reads up to 5"):
+        configs_of({**about, "version": 6}, tmp_path)
+
+
+def test_fields_that_version_4_had_not_are_what_they_did_then(tmp_path):
+    """And version 5 must have them."""
+    algorithm = json.loads(json.dumps(asdict(ALGORITHMS["sac"].config)))
+    del algorithm["categorical"]
+    about = {"version": 4, "env": "multigoal", "algo": "sac", "algorithm": algorithm, "run": asdict(RunConfig())}
+    about = json.loads(json.dumps(about))
+    assert configs_of(about, tmp_path)[0] == ALGORITHMS["sac"].config
+    assert same_run(about, {**about, "version": 5, "algorithm": {**algorithm, "categorical": False}})
+    assert not same_run(about, {**about, "version": 5, "algorithm": {**algorithm, "categorical": True}})

@@ -1,4 +1,4 @@
-"""Damage to every file of a run and of a saved agent: nothing wrong is ever loaded in silence, nothing hangs, nothing ends in a traceback."""
+"""Damage to every file of a run and of a saved agent: nothing wrong is ever loaded silently, nothing hangs, nothing ends in a traceback."""
 
 import random
 from pathlib import Path
@@ -37,7 +37,7 @@ def test_no_damage_to_a_saved_agent_is_silent(tmp_path):
     assert count["fell back"] == 0
 
 
-def test_what_is_loaded_in_silence_is_found(tmp_path):
+def test_what_is_loaded_silently_is_found(tmp_path):
     """A reader that does not look at the hashes is caught."""
     small_run(tmp_path / "run")
 
@@ -45,7 +45,7 @@ def test_what_is_loaded_in_silence_is_found(tmp_path):
         found = read_all(run)
         return found._replace(arrays=[(name, len(rest)) for name, *rest in found.arrays], said=[])
 
-    with pytest.raises(NotHeld, match="in silence"):
+    with pytest.raises(NotHeld, match="silently"):
         damage_often(tmp_path / "run", careless, 100, 0)
 
 

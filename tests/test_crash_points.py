@@ -132,7 +132,7 @@ def test_checkpoints_records_and_run_json(tmp_path, stride):
 
 @pytest.mark.slow
 def test_going_on_from_an_older_checkpoint_and_without_lost_rows(tmp_path):
-    """The newest is damaged: it is set aside, and written again; then all rows are written anew, as after `--refill`."""
+    """The newest is damaged: it is set aside, and written again; then all rows are written again, as after `--refill`."""
     (tmp_path / "disk").mkdir()
     with recorded(tmp_path / "disk") as log:
         run = tmp_path / "disk" / "run"
@@ -172,7 +172,7 @@ DAMAGED = ("step_000000000004/state.safetensors",)
 
 
 def test_beginning_anew_loses_nothing(tmp_path):
-    """`--fresh`: refused as before, or begun anew; every file that there was is somewhere."""
+    """`--fresh`: refused as before, or started again; every file that there was is somewhere."""
     (tmp_path / "disk").mkdir()
     with recorded(tmp_path / "disk") as log:
         run = tmp_path / "disk" / "run"

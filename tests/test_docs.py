@@ -45,6 +45,22 @@ def test_python_blocks_run(page, tmp_path, monkeypatch):
         exec(compile(block, str(page), "exec"), namespace)
 
 
+@pytest.mark.slow
+def test_the_notebook_runs_and_its_stored_outputs_are_small(tmp_path, monkeypatch):
+    """Cell after cell, as a kernel would; what it has printed before is in the page."""
+    notebook = ROOT / "docs" / "first-look.ipynb"
+    assert notebook.stat().st_size < 60_000
+    cells = [cell for cell in json.loads(notebook.read_text(encoding="utf-8"))["cells"] if cell["cell_type"] == "code"]
+    assert [cell["execution_count"] for cell in cells] == [*range(1, len(cells) + 1)]
+    assert {output["output_type"] for cell in cells for output in cell["outputs"]} == {"stream", "display_data"}
+    monkeypatch.chdir(tmp_path)
+    namespace = {"__name__": "__main__"}
+    for cell in cells:
+        exec(compile("".join(cell["source"]), notebook.name, "exec"), namespace)
+    assert namespace["exported"].file.exists()
+    assert namespace["result"].mean > -400
+
+
 @pytest.mark.parametrize("page", [p for p in PAGES if blocks(p, "sh")], ids=lambda p: p.name)
 def test_commands_are_known(page):
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
@@ -140,6 +156,10 @@ def test_headlines_of_multigoal_are_of_the_rule_they_name():
         assert all(mine[1] < theirs[0] for mine, theirs in zip(spans["S²AC(φ,θ)"], spans[other], strict=True))
     assert rules["S²AC(φ,θ,ψ)"] == "amortized"  # its sampler's figures are S²AC(φ,θ)'s
     assert set(rules.values()) == {"sample", "amortized"}
+    ours = next(result for _, who, result, *_ in headlines() if who.startswith("S²AC(φ,θ), `sample`"))
+    assert ours.endswith("all goals 100, 100, 100, 100 %; 20 seeds")
+    first = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
+    assert "keeps all three goals in each of 20 agents at every temperature" in first
 
 
 def test_headlines_of_mujoco_are_of_the_rule_they_name():
@@ -185,7 +205,7 @@ def test_results_are_told_from_files_alone(tmp_path, example):
     about = {"about": {"command": "s2ac reproduce multigoal"}, "claims": [claim]}
     (tmp_path / "multigoal" / "claims.json").write_text(json.dumps(about))
     made = example["results"](tmp_path)
-    assert "| all goals | 4.2 | **does not hold** | in `results/multigoal/claims.json` |" in made
+    assert "| 4 | all goals | 4.2 | **does not hold** | in `results/multigoal/claims.json` |" in made
     assert "MuJoCo" not in made
     assert "Entropy" not in made
     assert len(example["headline_table"](tmp_path).splitlines()) == 2  # without records only its head

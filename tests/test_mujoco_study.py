@@ -12,6 +12,7 @@ from s2ac.errors import Diverged, InvalidArgument, S2acError
 from s2ac.runs.about import with_defaults
 from s2ac.studies.mujoco import jobs as mujoco
 from s2ac.studies.mujoco.claims import cells, decide, results_table, whole_table
+from s2ac.studies.mujoco.exchange import RANDOM_AND_TD3, td3_table
 from s2ac.studies.mujoco.figures import curve_of, smoothed
 from s2ac.studies.mujoco.jobs import SCALES, SYSTEMS, TASKS, Job, jobs, protocol_of, record_of, rules_of, train_job
 from s2ac.studies.mujoco.records import (
@@ -190,8 +191,22 @@ def test_critics_of_two_kinds_are_not_compared(tmp_path):
     plain, normalised = critics("sac"), critics("s2ac", batch_norm=True)
     with pytest.raises(InvalidArgument, match=r"differ in critics \(target networks, batch normalisation\)"):
         merge([(tmp_path / "a", normalised), (tmp_path / "b", plain)])
+    with pytest.raises(InvalidArgument, match=r"differ in critics \(categorical, batch normalisation\)"):
+        merge([(tmp_path / "a", normalised), (tmp_path / "b", critics("sac", categorical=True))])
     assert len(merge([(tmp_path / "a", normalised), (tmp_path / "b", critics("sac", batch_norm=True))])) == 2
     assert len(merge([(tmp_path / "a", made_up("ppo")), (tmp_path / "b", normalised)])) == 2  # PPO has neither
+
+
+def test_returns_in_units_of_td3s():
+    """One return of TD3's on every task is 1, and one of uniform actions 0; a task without records leaves the system out."""
+    made = [made_up("sac", task=task) for task in RANDOM_AND_TD3]
+    for record, (low, high) in zip(made, RANDOM_AND_TD3.values(), strict=True):
+        curves = {"sample": high, "mean": (low + high) / 2}
+        record["evaluations"] = {
+            rule: {str(s): [[record["protocol"]["steps"], value]] for s in record["seeds"]} for rule, value in curves.items()
+        }  # fmt: skip
+    assert "| SAC | 1.00 | 0.50 |" in td3_table(made)
+    assert td3_table(made[1:]) == ""
 
 
 @pytest.mark.parametrize("preset", ["default", "ten-particles", "target-networks"])
@@ -264,6 +279,10 @@ def test_command_redraws_from_records(tmp_path, capsys):
     assert [c["number"] for c in json.loads((out / "claims.json").read_text())["claims"]] == [12, 13, 14]
     assert "| S²AC(φ,θ) | " in (out / "table.md").read_text()
     assert len(json.loads((out / "table.json").read_text())["greedy"]) == len(SYSTEMS) * len(TASKS)
+    csv = (out / "results.csv").read_text().splitlines()
+    assert csv[0] == "exp_name,env_name,seed,metric,env_step,value"
+    assert len(csv) == 1 + len(everything()) * 2 * 5 * (STEPS // EVERY)  # two rules, five seeds
+    assert sum(line.startswith("s2ac,Hopper-v5,3,return_greedy,") for line in csv) == STEPS // EVERY
     assert results_table(one).count("Not run: SAC-IAF.") == 2
     assert main(["reproduce", "mujoco", "--from-results", str(tmp_path), "--out", str(out)]) == 2
     assert "holds no records" in capsys.readouterr().err
@@ -279,7 +298,7 @@ def test_command_redraws_from_records(tmp_path, capsys):
     (["multigoal", "--from-results", str(SHIPPED / "entropy")], "a record without name, kind, alpha: of another study?"),
     (["entropy", "--from-results", str(SHIPPED / "multigoal")], "a record without study: of another study?"),
 ])  # fmt: skip
-def test_what_a_study_cannot_heed_is_refused_at_once(arguments, message, tmp_path, monkeypatch, capsys):
+def test_what_a_study_cannot_use_is_refused_at_once(arguments, message, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     assert main(["reproduce", *arguments, "--out", "out"]) == 2
     assert message in capsys.readouterr().err

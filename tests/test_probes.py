@@ -10,6 +10,7 @@ import pytest
 from probes import BEST, CLOCK, DISCOUNT, FIRST, VALUES, make_probe
 from s2ac.algorithms import ALGORITHMS
 from s2ac.nets.mlp import mlp
+from s2ac.replay import divisor
 from s2ac.training.device import init_loop, train_chunk, warm_up
 from s2ac.training.loop import LoopConfig
 
@@ -68,19 +69,21 @@ def test_probes(name):
 
 
 @pytest.mark.slow
-def test_probes_with_batch_norm():
+@pytest.mark.parametrize("critics", ["batch_norm", "categorical"])
+def test_probes_with_normalised_critics(critics):
     """By the mean of four seeds: such critics see every batch in other units, and one seed alone is off by up to 0.16."""
     entry, env = ALGORITHMS["sac"], make_probe()
-    more = {"learning_rate": 1e-3, "batch_norm": True}
+    more = {"learning_rate": 1e-3, critics: True}
     algorithm = entry.make(env.spec, replace(entry.config, **{**CHANGES["sac"], **more}))
     config = LOOPS[""]._replace(batch_size=256)
 
     def learn(key):
         loop = warm_up(key, init_loop(key, algorithm, env, config), algorithm, env, config)
-        state = train_chunk(key, loop, algorithm, env, config, 4000)[0].algorithm
+        loop = train_chunk(key, loop, algorithm, env, config, 4000)[0]
+        state, unit = loop.algorithm, divisor(loop.replay.scale) if loop.replay.scale else 1.0
         observations = jax.nn.one_hot(jnp.arange(9), 9)
         actions = jax.vmap(lambda o: algorithm.act(key, state, o, "mean"))(observations)
-        return jax.vmap(lambda o, a: algorithm.value(state, o, a))(observations, actions), actions[:, 0]
+        return unit * jax.vmap(lambda o, a: algorithm.value(state, o, a))(observations, actions), actions[:, 0]
 
     values, actions = jax.jit(jax.vmap(learn))(jax.random.split(jax.random.key(0), 4))
     for place, expected in VALUES.items():

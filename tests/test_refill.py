@@ -76,7 +76,7 @@ def test_where_nothing_is_left_the_replay_is_filled_with_uniform_actions(run, ca
     assert main(["train", "--resume", str(run)]) == 4
     assert "No such file or directory" in capsys.readouterr().err
     assert main(["train", "--resume", str(run), "--refill", "--steps", "320"]) == 0
-    assert "the replay is filled anew with uniform actions" in capsys.readouterr().out
+    assert "the replay is filled again with uniform actions" in capsys.readouterr().out
     after = open_run(run)[0]
     assert after.env_step >= 320
     assert 0 < int(after.loop.state.replay.added[0]) < int(before.loop.state.replay.added[0]) + 120

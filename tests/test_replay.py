@@ -3,6 +3,7 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
 from s2ac import replay as buffer
 from s2ac.types import EnvSpec, Transition
@@ -53,3 +54,39 @@ def test_rows_of_several_seeds_are_fetched_by_their_place():
     fetched = buffer.fetch(several, np.array([2, 0]))
     assert (fetched["reward"] / 3).tolist() == [[3, 1], [9, 7]]
     assert fetched["observation"].tolist() == [[[3, -3], [1, -1]], [[9, -9], [7, -7]]]
+
+
+def test_rewards_are_scaled_by_the_spread_of_the_returns_of_each_environment():
+    """Against numpy, over two environments and seven steps in which episodes terminate; truncation ends no return; added in one part or three, and drawn scaled."""
+    generator = np.random.default_rng(0)
+    reward, ended = generator.normal(2, 3, (7, 2)).astype(np.float32), np.zeros((7, 2), np.float32)
+    ended[[2, 3], [0, 1]] = 1
+    running, seen = np.zeros(2), []
+    for step in range(7):
+        running = 0.9 * running + reward[step]
+        seen.append(running.copy())
+        running *= 1 - ended[step]
+    wanted = max(np.sqrt(np.var(seen) + 1e-8), np.abs(seen).max() / 5)
+
+    flat = lambda field: jnp.asarray(field).reshape(-1)  # noqa: E731
+    made = rows(np.arange(14.0))._replace(reward=flat(reward), terminated=flat(ended), truncated=jnp.ones(14))
+    whole = buffer.add(buffer.init_replay(SPEC, 20, buffer.init_scale(2, 0.9)), made)
+    parts = buffer.init_replay(SPEC, 20, buffer.init_scale(2, 0.9))
+    for part in (slice(0, 2), slice(2, 10), slice(10, 14)):
+        parts = buffer.add(parts, jax.tree.map(lambda field, p=part: field[p], made))
+    for replay in (whole, parts):
+        np.testing.assert_allclose(buffer.divisor(replay.scale), wanted, rtol=1e-5)
+    np.testing.assert_allclose(whole.scale.running, running, rtol=1e-5)
+    drawn = buffer.sample(jax.random.key(0), whole, 50)
+    which = (np.asarray(drawn.observation[:, 0])).astype(int)
+    np.testing.assert_allclose(drawn.reward, reward.ravel()[which] / wanted, rtol=1e-5)
+    np.testing.assert_array_equal(whole.data.reward[:14], reward.ravel())
+
+
+@pytest.mark.parametrize(("reward", "wanted"), [(0.0, 1e-4), (3.0, 0.6 * 1.75), (1e6, 2e5 * 1.75)])
+def test_rewards_without_variance_and_large_ones_have_a_scale(reward, wanted):
+    """γ = 0.5, three steps of one environment: G is 1, 1.5, 1.75 times the reward."""
+    scale = buffer.init_scale(1, 0.5)
+    for _ in range(3):
+        scale = buffer.seen_rewards(scale, jnp.full(1, reward), jnp.zeros(1))
+    np.testing.assert_allclose(buffer.divisor(scale), wanted, rtol=1e-5)

@@ -45,6 +45,8 @@ CASES = [
     ({"std": 0.3}, FIXED, "good", "healthy"),
     ({"entropy_sampler": 0.001}, {}, "note", "the sampler hardly moves the particles"),
     ({"critic_loss": math.nan}, {}, "note", "critic_loss is no number"),
+    ({"clipped": 0.04}, {"categorical": True}, "warn", "targets leave the critics' range: 4 % of their mass"),
+    ({"clipped": 0.001}, {"categorical": True}, "good", "healthy"),
     ({"return": 3.0}, {}, "good", "healthy"),  # whether it learns is another matter
 ]
 

@@ -61,7 +61,7 @@ def test_a_run_that_has_lost_its_checkpoints_starts_again_only_if_asked_to_and_k
     shutil.rmtree(run / "checkpoints")
     before = assert_refused_until_fresh(run, capsys, "is missing, but the run has records")
     assert main(["train", "--resume", str(run), "--fresh"]) == 0
-    assert "it begins anew" in capsys.readouterr().out
+    assert "it starts again" in capsys.readouterr().out
     assert digest(run) == digest(trained)
     assert (run / "metrics.jsonl.old-1").read_bytes() == before[run / "metrics.jsonl"]
     kept = {path.name: path.read_bytes() for path in (run / "replay.old-1").iterdir()}

@@ -287,7 +287,7 @@ def test_training_and_evaluation_are_the_same_with_workers(algo, horizon):
     for _ in range(2):
         same(left.advance(4), right.advance(4))
         same(left.play(("sample",), 3)["sample"], right.play(("sample",), 3)["sample"])
-    same(left.play(("mean",), 3)["mean"], left.play(("mean",), 3)["mean"])  # each evaluation begins anew
+    same(left.play(("mean",), 3)["mean"], left.play(("mean",), 3)["mean"])  # each evaluation starts again
     same(left.play(("mean",), 2)["mean"], right.play(("mean",), 2)["mean"])
     assert (left.play(("mean",), 3)["mean"].total != left.play(("sample",), 3)["sample"].total).all()
     same(right.play(("sample", "mean"), 3), {rule: left.play((rule,), 3)[rule] for rule in ("sample", "mean")})

@@ -50,7 +50,7 @@ class Agent:
         algo: s2ac, s2ac-phi, s2ac-amortized, sac, sac-nf, sql, ddpg or ppo.
         seeds: how many to train, in one compiled call.
         directory: where the run is written once `learn` is called. Default: runs/ENV-ALGO, with a number if taken.
-        preset: named settings to start from: default, paper or demo; on the MuJoCo tasks also ten-particles and target-networks.
+        preset: named settings to start from: default, paper or demo; on the MuJoCo tasks also categorical, ten-particles and target-networks.
         **fields: any field of the run (`RunConfig`) or of the algorithm (such as `S2acConfig`).
     """
 
@@ -187,7 +187,7 @@ class Agent:
         return np.asarray(compiled(self.policy_state(seed_index), self._key, self._count(draw), flat))
 
     def sample(self, observation: Any, num: int = 64, *, seed_index: int = 0, draw: int | None = None) -> Cloud:
-        """`num` actions of an observation (or of each in a batch) with their log-density, and the entropy they tell."""
+        """`num` actions of an observation (or of each in a batch) with their log-density, and the entropy estimated from them."""
         check_count("num", num, 1, MOST)
         cloud = self.algorithm.cloud
         if cloud is None:

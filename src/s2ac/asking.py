@@ -27,10 +27,10 @@ class Cloud(NamedTuple):
 class Evaluation(NamedTuple):
     """Returns of whole episodes."""
 
-    mean: float
-    std: float
-    returns: np.ndarray  # [S, E]
-    lengths: np.ndarray  # [S, E]
+    mean: float  # over all episodes of all seeds
+    std: float  # the standard deviation over them
+    returns: np.ndarray  # [S, E], by seed and episode
+    lengths: np.ndarray  # [S, E], in steps
 
 
 def evaluation_of(played: Episodes) -> Evaluation:

@@ -19,7 +19,7 @@ class StopTraining(Exception):
 class Progress(NamedTuple):
     """What a callback gets between two chunks of training."""
 
-    env_step: int
+    env_step: int  # environment steps of each seed so far
     records: list[dict[str, Any]]  # the chunk's, one per seed, and those of an evaluation if there was one
     agent: Any  # the `s2ac.Agent`
 

@@ -20,8 +20,8 @@ LOG_2PI = math.log(2 * math.pi)
 class Gaussian(NamedTuple):
     """A Gaussian with independent dimensions."""
 
-    mean: Array  # [D]
-    std: Array  # [D], or a number
+    mean: Array  # [D], the centre
+    std: Array  # [D], or a number: the standard deviation
 
     def sample(self, key: Key, num: int) -> Array:
         """Draw `[num, D]` points."""
@@ -29,12 +29,12 @@ class Gaussian(NamedTuple):
         return self.mean[None] + jnp.broadcast_to(self.std, self.mean.shape)[None] * noise
 
     def log_density(self, point: Array) -> Array:
-        """log N(point; mean, diag std²), summed over the dimensions."""
+        r"""$\log \mathcal{N}(\text{point}; \text{mean}, \operatorname{diag} \text{std}^2)$, summed over the dimensions."""
         standard = (point - self.mean) / self.std
         return -0.5 * jnp.sum(standard**2 + LOG_2PI + 2 * jnp.log(self.std))
 
     def entropy(self) -> Array:
-        """½ log(2πe std²), summed over the dimensions."""
+        r"""$\frac{1}{2} \log(2 \pi e \, \text{std}^2)$, summed over the dimensions."""
         return jnp.sum(jnp.broadcast_to(0.5 * (1 + LOG_2PI) + jnp.log(self.std), self.mean.shape))
 
 
@@ -45,16 +45,16 @@ def std_between(raw: Array, low: float, high: float) -> Array:
 
 
 class TruncatedGaussian(NamedTuple):
-    """A diagonal Gaussian kept within `limit` standard deviations of its mean, in every dimension.
+    r"""A Gaussian with independent dimensions, kept within `limit` standard deviations of its mean in each of them.
 
-    The kept mass is erf(limit/√2) per dimension, so the density inside is the Gaussian's divided by
-    that, and -inf outside. Points are drawn by inversion: none is clipped, so no mass sits on the edge.
+    The kept mass is $Z = \operatorname{erf}(\text{limit} / \sqrt{2})$ per dimension, so the density inside is the Gaussian's divided by
+    $Z^D$; outside it is 0. Points are drawn by inversion: none is clipped, so no mass sits on the edge.
     A point that is outside by no more than the rounding of a draw counts as inside.
     """
 
-    mean: Array  # [D]
-    std: Array  # [D], or a number
-    limit: float
+    mean: Array  # [D], the centre
+    std: Array  # [D], or a number: the standard deviation of the Gaussian
+    limit: float  # in standard deviations
 
     def sample(self, key: Key, num: int) -> Array:
         """Draw `[num, D]` points."""
@@ -63,7 +63,7 @@ class TruncatedGaussian(NamedTuple):
         return self.mean[None] + jnp.broadcast_to(self.std, self.mean.shape)[None] * noise
 
     def log_density(self, point: Array) -> Array:
-        """log N(point) − D log erf(limit/√2) inside, −inf outside."""
+        r"""$\log \mathcal{N}(\text{point}) - D \log Z$ inside, $-\infty$ outside."""
         edge = self.limit * self.std
         rounding = 2 * jnp.finfo(point.dtype).eps * (jnp.abs(self.mean) + edge)
         inside = jnp.all(jnp.abs(point - self.mean) <= edge + rounding)
@@ -72,7 +72,7 @@ class TruncatedGaussian(NamedTuple):
         return jnp.where(inside, log_gaussian - log_mass, -jnp.inf)
 
     def entropy(self) -> Array:
-        """log Z + ½ log(2πe) + log std − limit·φ(limit)/Z per dimension, with Z = erf(limit/√2)."""
+        r"""$\log Z + \frac{1}{2} \log(2 \pi e) + \log \text{std} - \text{limit} \cdot \varphi(\text{limit}) / Z$ per dimension."""
         mass = math.erf(self.limit / math.sqrt(2))
         edge = self.limit * math.exp(-0.5 * self.limit**2) / math.sqrt(2 * math.pi)
         shift = self.mean.size * (math.log(mass) - edge / mass)
@@ -131,14 +131,14 @@ def uniform_pre_tanh(normal: Array) -> Array:
 
 
 class Box(NamedTuple):
-    """The box of allowed actions, and the map from all of R^D onto its inside.
+    r"""The box of allowed actions, and the map from all of $\mathbb{R}^D$ onto its inside.
 
-    action = centre + half_width · tanh(pre_tanh). Densities are always computed from `pre_tanh`:
-    tanh rounds to ±1 for large values, so it cannot be inverted from a stored action.
+    $\text{action} = \text{centre} + \text{half width} \cdot \tanh(\text{pre\_tanh})$. Densities are always computed from `pre_tanh`,
+    because tanh rounds to ±1 for large values and cannot be inverted from a stored action.
     """
 
-    low: Array  # [D]
-    high: Array  # [D]
+    low: Array  # [D], the smallest action
+    high: Array  # [D], the largest
 
     @property
     def half_width(self) -> Array:
@@ -146,13 +146,13 @@ class Box(NamedTuple):
         return 0.5 * (self.high - self.low)
 
     def squash(self, pre_tanh: Array) -> Array:
-        """The action of `pre_tanh`: exactly `low` and `high` at the ends. The clip undoes rounding, an ulp at most."""
+        """The action of `pre_tanh`; exactly `low` and `high` at the ends."""
         tanh = jnp.tanh(pre_tanh)
-        action = 0.5 * ((1 + tanh) * self.high + (1 - tanh) * self.low)
+        action = 0.5 * ((1 + tanh) * self.high + (1 - tanh) * self.low)  # rounded by an ulp at most, hence the clip
         return jnp.clip(action, self.low, self.high)
 
     def log_det(self, pre_tanh: Array) -> Array:
-        """log |det d action / d pre_tanh|, the box's scale included."""
+        r"""$\log \left| \det \frac{\partial \, \text{action}}{\partial \, \text{pre\_tanh}} \right|$, with the box's scale."""
         return jnp.sum(tanh_log_det(pre_tanh) + jnp.log(self.half_width))
 
 

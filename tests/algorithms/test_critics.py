@@ -7,11 +7,12 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from s2ac.algorithms.critics import critic_loss, energy_of, make_critics, min_value, td_target
+from s2ac.algorithms.critics import critic_loss, energy_of, min_value, td_target
+from s2ac.algorithms.maxent import make_critics
 from s2ac.algorithms.s2ac import make_s2ac
 from s2ac.algorithms.s2ac_config import S2acConfig
 from s2ac.errors import InvalidArgument
-from s2ac.nets.critic import Critic, critic_value, init_critic, observe
+from s2ac.nets.critic import Critic, init_critic
 from transitions import RELU, SPEC, assert_same, first_state, make_batch
 
 
@@ -47,7 +48,7 @@ def test_min_value_takes_the_smaller_critic():
     )
     observation, action = jnp.ones(3), jnp.ones(2)
     first = Critic(*jax.tree.map(lambda leaf: leaf[0], tuple(shifted)))
-    expected = critic_value(first, observe(first, observation, RELU), action, RELU)
+    expected = first.value(first.observe(observation, RELU), action, RELU)
     np.testing.assert_allclose(min_value(shifted, observation, RELU)(action), expected, rtol=1e-5)
 
 
@@ -112,7 +113,7 @@ def test_a_guide_in_an_update():
 
 
 def test_a_guides_first_weights_are_its_own_and_what_it_excludes():
-    (judge, guide), _ = make_critics(1, SPEC, replace(GUIDED, guide=()), False, (8,)).init(jax.random.key(3))
+    (judge, guide), _ = make_critics(SPEC, replace(GUIDED, num_critics=1), (8,)).init(jax.random.key(3))
     assert np.abs(judge.action - guide.action).max() > 0.1
     with pytest.raises(InvalidArgument, match=r"guide = \(8, 4\): must be empty where frequency is set"):
         replace(GUIDED, frequency=1.0)

@@ -62,6 +62,7 @@ def names():
     spec = EnvSpec(3, (-1.0,), (1.0,))
     variants = {name: (name, {}) for name in ALGORITHMS}
     variants |= {"sac, batch_norm": ("sac", {"batch_norm": True}), "ppo, normalize": ("ppo", {"normalize": True})}
+    variants |= {"sac, categorical": ("sac", {"categorical": True})}
     variants |= {"s2ac, guide and flows": ("s2ac", {"guide": (4, 4), "num_flows": 2})}
     variants |= {f"sac-nf, {flow}": ("sac-nf", {"flow": flow}) for flow in FLOWS}
     found = {}

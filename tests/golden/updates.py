@@ -17,6 +17,7 @@ PRESETS = {  # name: preset, environment
     "default": ("default", "Pendulum-v1"),
     "multigoal": ("default", "multigoal"),
     "mujoco": ("default", "Hopper-v5"),
+    "mujoco-categorical": ("categorical", "Hopper-v5"),
     "mujoco-target-networks": ("target-networks", "Hopper-v5"),
     "mujoco-ten-particles": ("ten-particles", "Hopper-v5"),
     "paper": ("paper", "multigoal"),

@@ -5,13 +5,13 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from s2ac.algorithms.critics import critics_with_batch_norm, energy_of, min_value
+from s2ac.algorithms.critics import Aim, critics_with_batch_norm, energy_of, min_value
 from s2ac.algorithms.s2ac import make_s2ac, make_stein_policy
 from s2ac.algorithms.s2ac_config import S2acConfig
 from s2ac.algorithms.sac import SacConfig
 from s2ac.errors import InvalidArgument
 from s2ac.nets.batch_norm import EPSILON, RATE, average, batch_values, fold, init_normalised
-from s2ac.nets.critic import critic_activations, critic_value, observe
+from s2ac.nets.critic import critic_activations
 from transitions import RELU, SPEC, assert_same, make_batch
 
 CONFIG = SacConfig(hidden=(16, 8), batch_norm=True, learn_alpha=True)
@@ -53,7 +53,7 @@ def test_values_of_a_batch_by_hand(action_layer):
 
 def folded_values(critic, inputs, acts=RELU, action_layer=1):
     folded = fold(critic, 2, action_layer)
-    return jax.vmap(lambda x: critic_value(folded, observe(folded, x[:3], acts), x[3:], acts))(inputs)
+    return jax.vmap(lambda x: folded.value(folded.observe(x[:3], acts), x[3:], acts))(inputs)
 
 
 @LAYERS
@@ -116,7 +116,7 @@ def test_the_judge_of_the_policys_actions_sees_them_as_the_loss_does():
     judge = jax.jit(critics.judge)(critic, target, batch, actions)
     found = jax.jit(jax.vmap(lambda o, a: min_value(judge, o, RELU)(a)))(batch.next_observation, actions)
     np.testing.assert_allclose(found, values[:, 32:].min(axis=0), atol=2e-5)
-    loss, _ = jax.jit(critics.loss)(critic, batch, actions, batch.reward)  # any y will do
+    loss, _ = jax.jit(critics.loss)(critic, batch, actions, Aim(batch.reward))  # any y will do
     np.testing.assert_allclose(loss, ((values[:, :32] - batch.reward[None]) ** 2).mean(axis=1).sum(), rtol=1e-5)
 
 

@@ -14,10 +14,10 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from s2ac.algorithms.critics import Critics, energy_of, min_value
+from s2ac.algorithms.critics import Critics, Judge, energy_of, min_value
 from s2ac.algorithms.protocol import ActionSample, Auxiliary, Policy
 from s2ac.errors import check_name
-from s2ac.nets.critic import Activations, Critic
+from s2ac.nets.critic import Activations
 from s2ac.types import Array, Key
 
 CANDIDATES = 10
@@ -44,7 +44,7 @@ def make_acting(policy: Policy, critics: Critics, activations: Activations, auxi
         energy = energy_of(critics.climbed(state.critic), observation, activations)
         return policy.draw(key, state.actor, observation, energy, jnp.exp(state.log_alpha))
 
-    def values_of(critic: Critic, observation: Array, actions: Array) -> Array:
+    def values_of(critic: Judge, observation: Array, actions: Array) -> Array:
         return jax.vmap(min_value(critic, observation, activations))(actions)
 
     def weighed(key: Key, state: Any, observation: Array, drawn: ActionSample, heat: Array) -> Array:

@@ -34,7 +34,7 @@ class NetworkConfig:
     """relu, elu, silu or tanh."""
 
     learning_rate: Positive = 3e-4
-    """Adam's, for every network."""
+    """Adam's learning rate, for every network."""
 
     discount: Share = 0.99
     """γ."""
@@ -68,19 +68,19 @@ class MaxEntConfig(OffPolicyConfig):
     """Fields that SAC, SAC-NF and S²AC share. Numbers may be traced, so that they can be a `vmap` axis."""
 
     alpha: Positive = 1.0
-    """Temperature; where it is learned, where it starts."""
+    """Temperature; its first value if it is learned."""
 
     learn_alpha: Flag = True
     """Learn the temperature so that the entropy meets `target_entropy`."""
 
     target_entropy: Annotated[float | None, or_none(between(-math.inf, math.inf, True, True))] = None
-    """Entropy in nats that a learned temperature aims at; minus the action's dimension if not given."""
+    """Entropy in nats that a learned temperature aims at; minus the action's dimension if not given, and 0.48 of that with `categorical`."""
 
     num_critics: Count = 2
-    """Critics whose minimum counts."""
+    """Number of critics; the smallest of their values is used."""
 
     critic_learning_rate: PositiveOrNone = None
-    """Adam's for the critics, if it is another."""
+    """Adam's learning rate for the critics, if it differs."""
 
     adam_b1: ShareBelowOne = 0.9
     """Adam's β₁ for the critics and the actor."""
@@ -88,12 +88,26 @@ class MaxEntConfig(OffPolicyConfig):
     batch_norm: Flag = False
     """Normalise the critics' layers over the batch, and use no target networks: see batch_norm.py."""
 
+    categorical: Flag = False
+    """Critics of the distribution of returns, a residual block per hidden layer, and scaled rewards: see categorical.py."""
+
     def __post_init__(self) -> None:
         super().__post_init__()
+        if self.categorical:
+            self._check_categorical()
         if self.batch_norm and self.frequency is not None:
             raise InvalidArgument(
                 f"batch_norm = True: must be off where frequency is set (it is {self.frequency}; --no-batch-norm or --frequency None)"
             )
+
+    def _check_categorical(self) -> None:
+        beside = "beside categorical critics (--no-categorical"
+        if not self.hidden or len(set(self.hidden)) > 1:
+            raise InvalidArgument(f"hidden = {self.hidden}: must be layers of one size {beside})")
+        if self.batch_norm:
+            raise InvalidArgument(f"batch_norm = True: must be off {beside} or --no-batch-norm): they are normalised")
+        if self.frequency is not None:
+            raise InvalidArgument(f"frequency = {self.frequency}: must be None {beside} or --frequency None)")
 
     def without_effect(self) -> dict[str, str]:
         """Fields that do nothing beside the others' values, each with the reason."""

@@ -1,7 +1,6 @@
 r"""What learns Q: critics beside target networks, or critics with batch normalisation. And what everyone asks of them."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 import jax
@@ -10,8 +9,9 @@ import jax.numpy as jnp
 from s2ac.algorithms.config import OffPolicyConfig
 from s2ac.algorithms.protocol import Energy
 from s2ac.nets.batch_norm import average, batch_values, fold, init_normalised
-from s2ac.nets.critic import Activations, Critic, critic_value, init_critic, observe, piecewise_linear, soft_update
+from s2ac.nets.critic import Activations, Critic, init_critic, soft_update
 from s2ac.nets.mlp import key_apart
+from s2ac.nets.residual import Tower
 from s2ac.types import Array, EnvSpec, Key, Metrics, Transition
 
 
@@ -22,17 +22,21 @@ def init_critics(key: Key, num: int, spec: EnvSpec, config: OffPolicyConfig, act
     return jax.vmap(one)(jax.random.split(key, num))
 
 
-def min_value(critic: Critic, observation: Array, activations: Activations) -> Energy:
+Judge = Critic | Tower
+"""What judges one action: see their `observe` and `value`. Leaves `[C, …]` are an ensemble."""
+
+
+def min_value(critic: Judge, observation: Array, activations: Activations) -> Energy:
     """Action ↦ min over the critics of Q(observation, action), the observation's share computed once."""
-    observed = jax.vmap(observe, (0, None, None))(critic, observation, activations)
+    observed = jax.vmap(lambda one: one.observe(observation, activations))(critic)
 
     def value(action: Array) -> Array:
-        return jnp.min(jax.vmap(critic_value, (0, 0, None, None))(critic, observed, action, activations))
+        return jnp.min(jax.vmap(lambda one, seen: one.value(seen, action, activations))(critic, observed))
 
     return value
 
 
-def energy_of(critic: Critic, observation: Array, activations: Activations) -> Energy:
+def energy_of(critic: Judge, observation: Array, activations: Activations) -> Energy:
     """`min_value` for a sampler to climb, and for a policy's loss.
 
     A critic of ReLU layers is piecewise linear in the action, so its second derivatives are zero almost everywhere. Saying so,
@@ -40,7 +44,7 @@ def energy_of(critic: Critic, observation: Array, activations: Activations) -> E
     forward and one backward pass give Q, its gradient, and everything that is differentiated through them.
     """
     value = min_value(critic, observation, activations)
-    if not piecewise_linear(activations):
+    if not critic.straight(activations):
         return value
 
     def first_order(action: Array) -> Array:
@@ -70,10 +74,30 @@ def critic_loss(critic: Critic, batch: Transition, target: Array, activations: A
     """Σ_c mean (Q_c(s, a) − y)²; `target` `[B]` is a constant."""
 
     def values(one: Critic) -> Array:
-        observed = jax.vmap(observe, (None, 0, None))(one, batch.observation, activations)
-        return jax.vmap(critic_value, (None, 0, 0, None))(one, observed, batch.action, activations)
+        observed = jax.vmap(one.observe, (0, None))(batch.observation, activations)
+        return jax.vmap(one.value, (0, 0, None))(observed, batch.action, activations)
 
     return squared_error(jax.vmap(values)(critic), target)
+
+
+class Particles(NamedTuple):
+    """The policy's actions at a batch of s', and what they are worth by the judges Q̄."""
+
+    action: Array  # [B, N, D]
+    executed: Array  # [B, N], the probability with which each is executed
+    value: Array  # [B], the soft value V(s')
+
+
+class Aim(NamedTuple):
+    """What critics learn of each transition, constants: y, and for a distribution's critics the masses that it has."""
+
+    mean: Array  # [B]
+    law: Any = ()  # [B, K]
+
+
+def aim_at_mean(batch: Transition, particles: Particles, discount: Any) -> Aim:
+    """y alone."""
+    return Aim(td_target(batch.reward, batch.terminated, discount, particles.value))
 
 
 class Critics(NamedTuple):
@@ -83,13 +107,12 @@ class Critics(NamedTuple):
     """
 
     init: Callable[[Key], tuple[Any, Any]]
-    plain: Callable[[Any], Critic]  # the critics that judge actions: in the start's loss, in selection rules
-    climbed: Callable[[Any], Critic]  # those that a sampler may climb
-    steady: Callable[
-        [Any, Any], Critic
-    ]  # those that weigh particles, as in y: the target networks, where there are any
-    judge: Callable[[Any, Any, Transition, Array], Critic]  # (critic, target, batch, actions) to Q̄
-    loss: Callable[[Any, Transition, Array, Array], tuple[Array, tuple[Metrics, Any]]]  # (critic, batch, actions, y)
+    plain: Callable[[Any], Judge]  # the critics that judge actions: in the start's loss, in selection rules
+    climbed: Callable[[Any], Judge]  # those that a sampler may climb
+    steady: Callable[[Any, Any], Judge]  # those that weigh particles, as in y: the target networks if there are any
+    judge: Callable[[Any, Any, Transition, Array], Judge]  # (critic, target, batch, actions) to Q̄
+    aim: Callable[[Any, Transition, Particles], tuple[Aim, Metrics]]  # (Q̄, batch, particles)
+    loss: Callable[[Any, Transition, Array, Aim], tuple[Array, tuple[Metrics, Any]]]  # (critic, batch, actions, aim)
     move: Callable[[Any, Any, Any], tuple[Any, Any]]  # (new critic, target, what `loss` saw) to critic and target
 
 
@@ -100,8 +123,8 @@ def critics_with_targets(num: int, spec: EnvSpec, config: OffPolicyConfig, actio
         critic = init_critics(key, num, spec, config, action_layer)
         return critic, jax.tree.map(jnp.copy, critic)
 
-    def loss(critic: Critic, batch: Transition, actions: Array, y: Array) -> tuple[Array, tuple[Metrics, Any]]:
-        value, metrics = critic_loss(critic, batch, y, config.activations)
+    def loss(critic: Critic, batch: Transition, actions: Array, aim: Aim) -> tuple[Array, tuple[Metrics, Any]]:
+        value, metrics = critic_loss(critic, batch, aim.mean, config.activations)
         return value, (metrics, ())
 
     return Critics(
@@ -110,6 +133,7 @@ def critics_with_targets(num: int, spec: EnvSpec, config: OffPolicyConfig, actio
         lambda critic: critic,
         lambda critic, target: target,
         lambda critic, target, batch, actions: target,
+        lambda judges, batch, particles: (aim_at_mean(batch, particles, config.discount), {}),
         loss,
         lambda critic, target, seen: (critic, soft_update(target, critic, config.target_rate)),
     )
@@ -131,9 +155,9 @@ def critics_with_batch_norm(num: int, spec: EnvSpec, config: OffPolicyConfig, ac
         one = lambda k: init_normalised(k, *sizes, action_layer)  # noqa: E731
         return jax.vmap(one)(jax.random.split(key, num)), ()
 
-    def loss(critic: Any, batch: Transition, actions: Array, y: Array) -> tuple[Array, tuple[Metrics, Any]]:
+    def loss(critic: Any, batch: Transition, actions: Array, aim: Aim) -> tuple[Array, tuple[Metrics, Any]]:
         predicted, seen = values(critic, batch, actions)
-        value, metrics = squared_error(predicted[:, : y.shape[0]], y)
+        value, metrics = squared_error(predicted[:, : aim.mean.shape[0]], aim.mean)
         return value, (metrics, seen)
 
     return Critics(
@@ -142,6 +166,7 @@ def critics_with_batch_norm(num: int, spec: EnvSpec, config: OffPolicyConfig, ac
         plain,
         lambda critic, target: plain(critic),
         lambda critic, target, batch, actions: plain(values(critic, batch, actions)[1]),
+        lambda judges, batch, particles: (aim_at_mean(batch, particles, config.discount), {}),
         loss,
         lambda critic, target, seen: (average(critic, seen), ()),
     )
@@ -157,9 +182,9 @@ def with_guide(judges: Critics, guide: Critics) -> Critics:
         critic, target = judges.init(key)
         return (critic, guide.init(key_apart(key))[0]), target
 
-    def loss(critic: Any, batch: Transition, actions: Array, y: Array) -> tuple[Array, tuple[Metrics, Any]]:
-        value, (metrics, seen) = judges.loss(critic[0], batch, actions, y)
-        other, (told, other_seen) = guide.loss(critic[1], batch, actions, y)
+    def loss(critic: Any, batch: Transition, actions: Array, aim: Aim) -> tuple[Array, tuple[Metrics, Any]]:
+        value, (metrics, seen) = judges.loss(critic[0], batch, actions, aim)
+        other, (told, other_seen) = guide.loss(critic[1], batch, actions, aim)
         return value + other, (metrics | {"guide_loss": told["critic_loss"]}, (seen, other_seen))
 
     def move(critic: Any, target: Any, seen: Any) -> tuple[Any, Any]:
@@ -173,15 +198,7 @@ def with_guide(judges: Critics, guide: Critics) -> Critics:
         lambda critic: guide.climbed(critic[1]),
         lambda critic, target: judges.steady(critic[0], target),
         lambda critic, target, batch, actions: judges.judge(critic[0], target, batch, actions),
+        judges.aim,
         loss,
         move,
     )
-
-
-def make_critics(
-    num: int, spec: EnvSpec, config: OffPolicyConfig, batch_norm: bool, guide: tuple[int, ...] = ()
-) -> Critics:
-    """The ensemble; with hidden layers for a guide one more critic, whose action joins the last of them, so that a sampler climbs one layer."""
-    kind = critics_with_batch_norm if batch_norm else critics_with_targets
-    made = kind(num, spec, config)
-    return with_guide(made, kind(1, spec, replace(config, hidden=guide), len(guide))) if guide else made

@@ -12,6 +12,8 @@ minimum of the online critics, or a guide that is none of them, also at s'. What
 executed, in `acting.py`.
 """
 
+import math
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import jax
@@ -19,8 +21,17 @@ import jax.numpy as jnp
 import optax
 
 from s2ac.algorithms.acting import make_acting
+from s2ac.algorithms.categorical import categorical_critics
 from s2ac.algorithms.config import MaxEntConfig
-from s2ac.algorithms.critics import Critics, energy_of, make_critics, min_value, td_target
+from s2ac.algorithms.critics import (
+    Critics,
+    Particles,
+    critics_with_batch_norm,
+    critics_with_targets,
+    energy_of,
+    min_value,
+    with_guide,
+)
 from s2ac.algorithms.protocol import ActionSample, Algorithm, Auxiliary, Executed, Policy
 from s2ac.algorithms.weights import effective_size, shares, soft_value
 from s2ac.types import Array, EnvSpec, Key, Metrics, Params, Transition
@@ -82,11 +93,11 @@ def critic_step(
         return (*soft_value(*judged), shares(*judged))
 
     next_value, entropy, executed = jax.vmap(soft)(following, drawn)
-    y = jax.lax.stop_gradient(td_target(batch.reward, batch.terminated, parts.config.discount, next_value))
-    gradient, (metrics, seen) = jax.grad(critics.loss, has_aux=True)(state.critic, batch, actions, y)
+    aim, told = jax.lax.stop_gradient(critics.aim(judge, batch, Particles(drawn.action, executed, next_value)))
+    gradient, (metrics, seen) = jax.grad(critics.loss, has_aux=True)(state.critic, batch, actions, aim)
     critic, memory = descend(parts.critic_optimiser, gradient, state.critic_memory, state.critic)
     critic, target = critics.move(critic, state.target, seen)
-    metrics |= jax.tree.map(jnp.mean, {"entropy": entropy, **drawn.metrics})
+    metrics |= told | jax.tree.map(jnp.mean, {"entropy": entropy, **drawn.metrics})
     if weighted:
         metrics["effective_sample_size"] = jnp.mean(jax.vmap(effective_size)(executed))
     state = state._replace(critic=critic, target=target, critic_memory=memory)
@@ -142,18 +153,33 @@ def alpha_step(parts: Parts, state: MaxEntState, entropy: Array) -> MaxEntState:
     return state._replace(log_alpha=log_alpha, alpha_memory=memory)
 
 
+def make_critics(spec: EnvSpec, config: MaxEntConfig, guide: tuple[int, ...] = ()) -> Critics:
+    """The config's critics; with hidden layers for a guide one more, whose action joins the last of them, so that a sampler climbs one layer."""
+    plain = critics_with_batch_norm if config.batch_norm else critics_with_targets
+    judges = (categorical_critics if config.categorical else plain)(config.num_critics, spec, config)
+    return with_guide(judges, plain(1, spec, replace(config, hidden=guide), len(guide))) if guide else judges
+
+
+def aimed_entropy(spec: EnvSpec, config: MaxEntConfig) -> Any:
+    """−D; with categorical critics that of a Gaussian of standard deviation 0.15, −0.48 D (FlashSAC)."""
+    if config.target_entropy is not None:
+        return config.target_entropy
+    each = 0.5 * math.log(2 * math.pi * math.e * 0.15**2) if config.categorical else -1.0
+    return each * spec.action_size
+
+
 def make_maxent(
     spec: EnvSpec, config: MaxEntConfig, policy: Policy, auxiliary: Auxiliary | None = None, guide: tuple[int, ...] = ()
 ) -> Algorithm:
     """An algorithm from a policy; `guide` are hidden layers of a critic for its sampler to climb instead."""
-    critics = make_critics(config.num_critics, spec, config, config.batch_norm, guide)
+    critics = make_critics(spec, config, guide)
     critic_rate = config.learning_rate if config.critic_learning_rate is None else config.critic_learning_rate
     parts = Parts(
         config, policy, critics, auxiliary,
         optimiser=optax.adam(config.learning_rate, b1=config.adam_b1),
         critic_optimiser=optax.adam(critic_rate, b1=config.adam_b1),
         alpha_optimiser=optax.adam(config.learning_rate),
-        target_entropy=-float(spec.action_size) if config.target_entropy is None else config.target_entropy,
+        target_entropy=aimed_entropy(spec, config),
     )  # fmt: skip
 
     def init(key: Key) -> MaxEntState:
@@ -182,5 +208,14 @@ def make_maxent(
 
     acting = make_acting(policy, critics, config.activations, auxiliary)
     return Algorithm(
-        init, acting.act, update, "replay", acting.rules, acting.explore, policy.greedy, acting.cloud, acting.value
+        init,
+        acting.act,
+        update,
+        "replay",
+        acting.rules,
+        acting.explore,
+        policy.greedy,
+        acting.cloud,
+        acting.value,
+        config.discount if config.categorical else None,
     )

@@ -45,7 +45,7 @@ class PpoConfig(NetworkConfig):
     """λ of the generalised advantage."""
 
     clip: Annotated[float, between(0, 1, True, True)] = 0.2
-    """c, how far the ratio may go."""
+    """c, how far the ratio may move from 1."""
 
     num_epochs: Count = 10
     """Passes over a rollout."""
@@ -133,7 +133,7 @@ def advantages(
 
 
 def discounted_sums(rewards: Array, ended: Array, discount: Any) -> Array:
-    """Σ_k γᵏ r_{t−k} of one environment's rollout `[T]`, begun anew with every episode."""
+    """Σ_k γᵏ r_{t−k} of one environment's rollout `[T]`, started again with every episode."""
 
     def step(before: Array, now: tuple[Array, Array]) -> tuple[Array, Array]:
         reward, end = now

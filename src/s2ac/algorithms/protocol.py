@@ -30,6 +30,8 @@ class Algorithm(NamedTuple):
     # What an algorithm has to show beside its actions: many samples of one observation, and its critic's Q.
     cloud: Callable[[Key, Any, Array, int], ActionSample] | None = None
     value: Callable[[Any, Array, Array], Array] | None = None
+    # With a number, γ, its batches have rewards that the replay scales by the spread of the returns: see `replay.RewardScale`.
+    scale_rewards: float | None = None
 
 
 Energy = Callable[[Array], Array]

@@ -12,7 +12,7 @@ Particles live before the squash: u in R^D, action a = squash(u). For one state 
 **What is exact.** Given the references, T is one smooth map for all particles, invertible everywhere by its bound (`samplers/bounds.py`), and
 needs first derivatives of Q alone, so log q is exact, whatever critic is climbed: E[exp(log p − log q)] = ∫p for every set of references.
 (The forms with a score of the particle's own need a smooth critic for that: at the kinks of a ReLU one their map jumps.)
-**What is a bound.** The references are drawn anew for every action: −E log q is a lower bound of the executed law's entropy, and α log mean w
+**What is a bound.** The references are drawn for every action: −E log q is a lower bound of the executed law's entropy, and α log mean w
 one of its soft value (`weights.soft_value`); the gap closes with more particles.
 
 The three systems of the paper: S²AC(φ,θ) learns the start; S²AC(φ) has a fixed one, `start_std`; S²AC(φ,θ,ψ) adds f_ψ, `amortized`.

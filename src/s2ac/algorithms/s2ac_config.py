@@ -17,13 +17,13 @@ class S2acConfig(SacNfConfig):
     """Flows that a learned start passes through before the sampler, as in SAC-NF."""
 
     num_particles: Count = 4
-    """N, particles per observation, whose density is known."""
+    """N, the particles per observation; their density is known."""
 
     num_references: CountOrZero = 4
-    """M, other particles, which move them; 0 for a form without references."""
+    """M, further particles that move them; 0 for a form without references."""
 
     num_steps: CountOrZero = 3
-    """L, SVGD steps."""
+    """L, the number of SVGD steps."""
 
     step_size: Positive = 0.4
     """ε in units of α: a step is step_size · (k ∇Q + α ∇k)."""
@@ -32,7 +32,7 @@ class S2acConfig(SacNfConfig):
     """Bound on ε‖∇v‖, below 1; None for no bound, where the form has no references."""
 
     bandwidth_factor: Positive = 0.25
-    """σ² of the kernel over the mean squared distance of what moves the particles."""
+    """σ² of the kernel, as a multiple of the mean squared distance of the references."""
 
     form: Annotated[str, one_of(FORMS)] = "tracer"
     """tracer, tracer-own-score or tracer-normalized with references; all, leave-one-out, paper or normalized without: see samplers/svgd.py."""
@@ -96,6 +96,7 @@ def _check(config: S2acConfig) -> None:
         (config.weighted and moved and config.form != "tracer", "weighted", f"needs an exact density, and form {config.form!r} has none (--form tracer, or --no-weighted)"),
         # the batch's statistics would be of any particle, not of the executed ones
         (config.weighted and config.batch_norm, "weighted", "must be off where batch_norm is on (--no-batch-norm or --no-weighted)"),
+        (config.weighted and config.categorical, "weighted", "must be off where categorical is on (--no-categorical or --no-weighted)"),
         (fixed and config.start_alpha is not None, "start_alpha", f"must be None {where_fixed}"),
         (config.guide and config.frequency is not None, "guide", f"must be empty where frequency is set (it is {config.frequency}): its action would see no sine"),
     ]  # fmt: skip

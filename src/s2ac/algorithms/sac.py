@@ -19,7 +19,7 @@ class SacConfig(MaxEntConfig):
     """Smallest standard deviation of the Gaussian, before tanh: e⁻⁵."""
 
     max_std: Positive = 7.389
-    """Largest: e²."""
+    """Largest standard deviation, before tanh: e²."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -23,7 +23,7 @@ class SacNfConfig(SacConfig):
     """radial, planar, coupling or iaf (inverse autoregressive)."""
 
     num_flows: CountOrZero = 3
-    """K, flows in a row; 0 is SAC."""
+    """K, the number of flows; with 0 it is SAC."""
 
     def without_effect(self) -> dict[str, str]:
         """Fields that do nothing beside the others' values, each with the reason."""

@@ -36,13 +36,13 @@ class SqlConfig(OffPolicyConfig):
     """Temperature."""
 
     num_critics: Count = 2
-    """Critics whose minimum counts."""
+    """Number of critics; the smallest of their values is used."""
 
     num_value_samples: Count = 64
     """Uniform actions in the estimate of the soft value."""
 
     num_particles: Count = 16
-    """Outputs of the actor that push one another."""
+    """Outputs of the actor that repel one another."""
 
 
 class SqlState(NamedTuple):

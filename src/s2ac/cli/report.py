@@ -29,7 +29,7 @@ class Report:
 
 @dataclass(frozen=True)
 class Watch:
-    """Serve a run's page on this machine and renew it while the run goes; Ctrl-C ends it."""
+    """Serve a run's page on this machine and update it while the run goes; Ctrl-C ends it."""
 
     run: tyro.conf.Positional[str]
     """The run's directory."""

@@ -11,7 +11,7 @@ class Reproduce:
     """Run one of the paper's studies: figures, records and a verdict for each claim."""
 
     study: tyro.conf.Positional[str]
-    """entropy: does the density that SVGD's particles carry tell their entropy? Figures 4a to 4c, and more.
+    """entropy: does the density that SVGD's particles carry give their entropy? Figures 4a to 4c, and more.
     multigoal: six systems against the exact optimum; an interrupted run goes on where it stopped.
     mujoco: nine systems on five tasks; an interrupted campaign goes on where it stopped.
     runtime: how long choosing an action takes, against SAC."""
@@ -54,8 +54,8 @@ class Reproduce:
     version: Literal[4, 5] = 5
     """mujoco: of the environments, -v4 or -v5."""
 
-    preset: Literal["default", "ten-particles", "target-networks"] = "default"
-    """mujoco: default, as `s2ac train` has it there; ten-particles: S²AC's particles and steps as in the paper, no guide, no flows; target-networks: the critics' targets
+    preset: Literal["default", "categorical", "ten-particles", "target-networks"] = "default"
+    """mujoco: default, as `s2ac train` has it there; ten-particles: S²AC's particles and steps as in the paper, no guide, no flows; categorical: critics of a distribution; target-networks: the critics' targets
     too, for every system."""
 
     def __call__(self) -> None:

@@ -24,13 +24,13 @@ MOST_ERROR = 0.1  # of a log-density: above it rounding has broken the law
 class Fit(NamedTuple):
     """A law to draw from and to evaluate, and how good it is. All fields are arrays: it can be jitted, mapped over and saved."""
 
-    start: Mixture  # of the points before the steps
+    start: Mixture  # the law of the points before the steps
     frame: Frame  # the coordinates of the steps
     steps: Steps  # the map, kept
     elbo: Array  # [], of this law: a lower bound of log ∫ p̃ up to its standard error
-    elbo_standard_error: Array  # []
+    elbo_standard_error: Array  # [], of that
     importance_elbo: Array  # [], a tighter lower bound of log ∫ p̃, though not that of this law
-    importance_elbo_standard_error: Array  # []
+    importance_elbo_standard_error: Array  # [], of that
     effective_sample_size: (
         Array  # [], (Σw)²/(n Σw²) of w = p̃/q: 1 if the law is the target's, near 0 if single draws rule
     )

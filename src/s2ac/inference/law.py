@@ -20,7 +20,7 @@ FAR = 3.0  # points further out than so many standard deviations count as if the
 
 
 class Family(NamedTuple):
-    """The shape of the approximation; what is fitted is in `Start` and `Carriers`."""
+    """The shape of the approximation: how many Gaussians, steps and references it has. What is fitted is in `Start` and `Carriers`."""
 
     num_components: int = 16  # K Gaussians that points start from; twice as many as the target has modes, or more
     num_steps: int = 8  # L Stein steps; 0 for the mixture alone

@@ -40,19 +40,34 @@ class NormalisedCritic(NamedTuple):
     layers: tuple[Layer, ...]
 
 
+def fresh_norm(size: int) -> Norm:
+    """One that changes nothing yet."""
+    return Norm(jnp.ones(size), jnp.zeros(size), jnp.zeros(size), jnp.ones(size))
+
+
+def standard(norm: Norm, value: Array) -> Array:
+    """x̂ of one example."""
+    return (value - norm.mean) / jnp.sqrt(norm.variance + EPSILON) * norm.scale + norm.shift
+
+
+def averaged(norm: Norm, seen: Norm) -> Norm:
+    """The norm with its running averages moved towards the statistics of `seen`."""
+    step = lambda old, new: old + RATE * (new - old)  # noqa: E731
+    return norm._replace(mean=step(norm.mean, seen.mean), variance=step(norm.variance, seen.variance))
+
+
 def init_normalised(
     key: Key, observation_size: int, action_size: int, hidden: Sequence[int], action_layer: int = 1
 ) -> NormalisedCritic:
     """As a plain critic, with norms that change nothing yet."""
     sizes = joined_sizes(observation_size, action_size, hidden, action_layer)
-    norms = tuple(Norm(jnp.ones(n), jnp.zeros(n), jnp.zeros(n), jnp.ones(n)) for n, _ in sizes)
+    norms = tuple(fresh_norm(n) for n, _ in sizes)
     return NormalisedCritic(norms, init_layers(key, sizes))
 
 
 def _normalised_layer(norm: Norm, layer: Layer, value: Array) -> Array:
     """Of one example, x̂ W + b."""
-    unit = (value - norm.mean) / jnp.sqrt(norm.variance + EPSILON)
-    return (unit * norm.scale + norm.shift) @ layer.weight + layer.bias
+    return standard(norm, value) @ layer.weight + layer.bias
 
 
 def batch_values(
@@ -84,9 +99,4 @@ def fold(critic: NormalisedCritic, action_size: int, action_layer: int = 1) -> C
 
 def average(critic: NormalisedCritic, seen: NormalisedCritic) -> NormalisedCritic:
     """The critic with its running averages moved towards the statistics of `seen`."""
-
-    def moved(norm: Norm, now: Norm) -> Norm:
-        step = lambda old, new: old + RATE * (new - old)  # noqa: E731
-        return norm._replace(mean=step(norm.mean, now.mean), variance=step(norm.variance, now.variance))
-
-    return critic._replace(norms=tuple(map(moved, critic.norms, seen.norms)))
+    return critic._replace(norms=tuple(map(averaged, critic.norms, seen.norms)))

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 
 from s2ac.nets.mlp import ACTIVATIONS, Layer, init_layers
-from s2ac.types import Array, Key
+from s2ac.types import Array, Key, Params
 
 Activations = tuple[Callable[[Array], Array], Callable[[Array], Array]]
 """Of the layer that a critic's action joins, and of its other hidden ones."""
@@ -20,22 +20,37 @@ def critic_activations(activation: str, frequency: float | None) -> Activations:
     return (named if frequency is None else jnp.sin), named
 
 
-def piecewise_linear(activations: Activations) -> bool:
-    """Whether a network of these is piecewise linear: its second derivatives are then 0 almost everywhere."""
-    return all(activation is jax.nn.relu for activation in activations)
-
-
 class Critic(NamedTuple):
     """Q(s, a): layers of the observation alone, then one that it shares with the action, then the rest.
 
     What the observation gives is the same for all particles and sampler steps of a state, so it is computed
-    once (`observe`) and used many times (`critic_value`).
+    once (`observe`) and used many times (`value`).
     """
 
     trunk: tuple[Layer, ...]  # of the observation alone; none where the action joins the first layer
     observation: Layer  # [H, J], its share of the layer that the action joins
     action: Array  # [D, J], the action's
     rest: tuple[Layer, ...]
+
+    def observe(self, observation: Array, activations: Activations) -> Array:
+        """What the observation gives to the layer that the action joins, `[J]`."""
+        hidden = observation
+        for layer in self.trunk:
+            hidden = activations[1](hidden @ layer.weight + layer.bias)
+        return hidden @ self.observation.weight + self.observation.bias
+
+    def value(self, observed: Array, action: Array, activations: Activations) -> Array:
+        """Q of one action, a scalar, given what the observation gives."""
+        first, other = activations
+        hidden = first(observed + action @ self.action)
+        for layer in self.rest[:-1]:
+            hidden = other(hidden @ layer.weight + layer.bias)
+        last = self.rest[-1]
+        return jnp.dot(hidden, last.weight[:, 0]) + last.bias[0]
+
+    def straight(self, activations: Activations) -> bool:
+        """Whether Q is piecewise linear in the action: its second derivatives are then 0 almost everywhere."""
+        return all(activation is jax.nn.relu for activation in activations)
 
 
 def joined_sizes(
@@ -77,24 +92,6 @@ def split_critic(layers: Sequence[Layer], action_size: int, action_layer: int) -
     return Critic(tuple(trunk), Layer(observation, joined.bias), action, tuple(rest))
 
 
-def observe(critic: Critic, observation: Array, activations: Activations) -> Array:
-    """What the observation gives to the layer that the action joins, `[J]`."""
-    hidden = observation
-    for layer in critic.trunk:
-        hidden = activations[1](hidden @ layer.weight + layer.bias)
-    return hidden @ critic.observation.weight + critic.observation.bias
-
-
-def critic_value(critic: Critic, observed: Array, action: Array, activations: Activations) -> Array:
-    """Q of one action, a scalar, given `observe(critic, observation, activations)`."""
-    first, other = activations
-    hidden = first(observed + action @ critic.action)
-    for layer in critic.rest[:-1]:
-        hidden = other(hidden @ layer.weight + layer.bias)
-    last = critic.rest[-1]
-    return jnp.dot(hidden, last.weight[:, 0]) + last.bias[0]
-
-
-def soft_update(target: Critic, online: Critic, rate: float | Array) -> Critic:
+def soft_update(target: Params, online: Params, rate: float | Array) -> Params:
     """target ← (1 − rate) target + rate · online."""
     return jax.tree.map(lambda old, new: old + rate * (new - old), target, online)

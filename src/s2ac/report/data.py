@@ -1,6 +1,6 @@
 """Everything that the page shows, as one tree of plain values: records in, curves with intervals out.
 
-Imports no JAX: `watch` collects anew at every refresh, beside a training that needs the processor.
+Imports no JAX: `watch` collects again at every refresh, beside a training that needs the processor.
 """
 
 import math

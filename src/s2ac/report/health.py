@@ -211,6 +211,18 @@ def guide(reader: Reader) -> Verdict | None:
     return _diverging(reader, "guide_loss", "guide")
 
 
+def clipped(reader: Reader) -> Verdict | None:
+    """Targets beyond the values that categorical critics can say: they are cut, and such returns are underrated."""
+    share = late(reader, "clipped")
+    if share is None or share < 0.01:
+        return None
+    return Verdict(
+        "warn",
+        f"targets leave the critics' range: {percent(share)} of their mass is beyond its ends and cut",
+        "The critics cannot tell such returns apart. Lower discount, or use --no-categorical.",
+    )
+
+
 def _diverging(reader: Reader, loss: str, who: str) -> Verdict | None:
     series = reader.series("train", loss)
     if series is None or series.values.shape[1] < 10:
@@ -241,6 +253,7 @@ LOOKS: list[Callable[[Reader], Verdict | None]] = [
     sampler,
     critic,
     guide,
+    clipped,
     weights,
     folds,
 ]

@@ -12,7 +12,7 @@ from s2ac.report.about import UnreadableRun, read_about
 from s2ac.runs.files import open_plain, parse_json
 
 REMEMBERED = 4096
-"""Bytes before the reader's place that must not have changed; else the file was cut on a resume and written anew."""
+"""Bytes before the reader's place that must not have changed; else the file was cut on a resume and written again."""
 
 MOST_BYTES = 2**27
 """Of metrics.jsonl. Of a longer file the beginning and the end are read, half as much of each."""

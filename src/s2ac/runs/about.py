@@ -46,12 +46,15 @@ def check_same(directory: Path, about: dict[str, Any], saved: dict[str, Any]) ->
         )
 
 
-VERSION = 4
+VERSION = 5
 """Of run.json. Version 1 did not say so, and may lack fields; version 2 holds every field; in version 3 S²AC's are those of one policy; in
-version 4 a field without effect has its default."""
+version 4 a field without effect has its default; version 5 has the fields of `ADDED`."""
 
 _VERSION1 = json.loads((Path(__file__).parent / "version1.json").read_text(encoding="utf-8"))
 """The defaults at the end of version 1: a field that did not exist when a file was written has this value, whatever its default is now."""
+
+ADDED: dict[str, dict[str, Any]] = {"algorithm": {"categorical": False}, "run": {"wandb": False}}
+"""Fields of version 5, and what earlier versions did."""
 
 RETIRED = {"late_action": False, "num_climbed": None}
 """Fields that algorithms once had, and the value with which they did nothing."""
@@ -63,7 +66,7 @@ def with_defaults(algo: str, settings: dict[str, Any]) -> dict[str, Any]:
     version = settings.get("version", 1)
     if version == VERSION:
         return settings
-    if version not in (1, 2, 3):
+    if version not in range(1, VERSION):
         raise S2acError(f"version {version!r} of run.json: this s2ac reads up to {VERSION}; install a newer one")
     if version == 1:
         known = {"run": _VERSION1["run"], "algorithm": _VERSION1["algorithm"].get(algo, {})}
@@ -72,11 +75,19 @@ def with_defaults(algo: str, settings: dict[str, Any]) -> dict[str, Any]:
     if isinstance(algorithm, dict):
         algorithm = {n: v for n, v in algorithm.items() if n not in RETIRED or v != RETIRED[n]}
         algorithm = _stein3(algorithm) if algo.startswith("s2ac") and version < 3 else algorithm
-        algorithm = _effective(algo, algorithm)
-    run = settings["run"]
+        algorithm = _effective(
+            algo, _added("algorithm", algorithm, ALGORITHMS[algo].config if algo in ALGORITHMS else None)
+        )
+    run = _added("run", settings["run"], RunConfig())
     if algo == "ppo" and isinstance(run, dict):
         run = {**run, **{name: default_of(RunConfig, name) for name in OF_REPLAY if name in run}}
     return {**settings, "version": VERSION, "algorithm": algorithm, "run": run}
+
+
+def _added(part: str, settings: Any, config: Any) -> Any:
+    """The settings with the fields that the config has and earlier versions had not."""
+    new = {name: value for name, value in ADDED[part].items() if hasattr(config, name)}
+    return {**new, **settings} if isinstance(settings, dict) else settings
 
 
 def _effective(algo: str, algorithm: dict[str, Any]) -> dict[str, Any]:
@@ -91,7 +102,7 @@ def _effective(algo: str, algorithm: dict[str, Any]) -> dict[str, Any]:
 
 def check_unchanged(algo: str, settings: dict[str, Any]) -> None:
     """Refuse runs of earlier versions whose policy this version would take for another one, though it has their fields."""
-    if not algo.startswith("s2ac") or settings.get("version", 1) in (3, VERSION):
+    if not algo.startswith("s2ac") or settings.get("version", 1) in range(3, VERSION + 1):
         return
     old = settings["algorithm"]
     if old.get("amortized"):

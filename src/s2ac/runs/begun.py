@@ -106,4 +106,4 @@ def set_aside(directory: Path) -> list[str]:
         raise DiskError(f"cannot rename files of {directory}: {error.strerror}; nothing was removed") from error
     make_empty(directory)
     kept = f"; what it had is kept as {', '.join(moved.values())}" if moved else ""
-    return [f"it begins anew, with the same settings{kept}"]
+    return [f"it starts again, with the same settings{kept}"]

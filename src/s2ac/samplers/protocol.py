@@ -21,8 +21,8 @@ from s2ac.types import Array, Key, LogTarget
 class ParticleState(NamedTuple):
     """Particles and the log-density of the law each was drawn from."""
 
-    particles: Array  # [M, D]
-    log_density: Array  # [M]
+    particles: Array  # [M, D], the points
+    log_density: Array  # [M], of each
 
 
 class SamplerInfo(NamedTuple):
@@ -40,9 +40,9 @@ class SamplerInfo(NamedTuple):
 class Sampler(NamedTuple):
     """A way to move particles; made by `make_svgd`, `make_sgld`, `make_dld` or `make_hmc`."""
 
-    init: Callable[[Array, Array], Any]
-    step: Callable[[Key, Any, LogTarget], tuple[Any, SamplerInfo]]
-    min_particles: int = 1
+    init: Callable[[Array, Array], Any]  # (points, their log-densities) to a state
+    step: Callable[[Key, Any, LogTarget], tuple[Any, SamplerInfo]]  # one step
+    min_particles: int = 1  # how many points it needs at least
 
 
 class Curvature(NamedTuple):

@@ -52,9 +52,9 @@ from s2ac.types import Array, Key, LogTarget
 class TracerState(NamedTuple):
     """Tracers, the log-density of each given the references, and the references that carry them."""
 
-    particles: Array  # [N, D]
-    log_density: Array  # [N]
-    references: Array  # [M, D]
+    particles: Array  # [N, D], the tracers
+    log_density: Array  # [N], of each tracer, given the references
+    references: Array  # [M, D], which move the tracers
 
 
 class Svgd(NamedTuple):
@@ -95,7 +95,7 @@ def make_svgd(
     Args:
         step_size: ε.
         bandwidth: σ as a number, a rule's name (`median`, `mean`) or a rule from `samplers.kernel`.
-        form: a row of the module's table, a key of `FORMS`.
+        form: how velocity and density are put together, a key of `FORMS`: see the table in `forms.py`, and in docs/samplers.md.
         density: `trace` (first order, the paper's) or `log-det` (exact for each step's own block).
         hessian: `exact` or `hutchinson`, for the forms whose J holds a Hessian; `log-det` needs `exact`. With
             `hutchinson` the norm of J is an estimate by a probe too, and no matrix D×D is formed for many particles.
@@ -103,7 +103,7 @@ def make_svgd(
             references), and for the forms that know it also ε ≤ c/‖H‖: J holds the curvature with weight 1/M, but
             particles that move together feel all of it. For the tracers that are not normalised also a bound on
             ‖G‖ at every point, see `bounds.py`: below 1 it makes the map of `tracer` invertible. None for no bound.
-        num_references: of the particles given to `init`, the first so many become references (tracers only).
+        num_references: how many of the particles given to `init`, the first ones, become references (tracer forms only).
 
     `info.jacobian_norm` is the largest Frobenius norm of εJ where J is formed (`log-det`, with a bound and `exact`,
     or for few particles), and otherwise an estimate of it from one random probe.

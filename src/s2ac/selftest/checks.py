@@ -139,7 +139,7 @@ def full_disk(here: Here) -> str:
 
 
 def damage(here: Here) -> str:
-    """A damaged file is never loaded in silence: the loader names it, and falls back to the checkpoint before."""
+    """A damaged file is never loaded silently: the loader names it, and falls back to the checkpoint before."""
     number = 2_000 if here.thorough else 200
     copy = shutil.copytree(here.uninterrupted(), here.place / "damaged")
     (copy / "report.html").unlink(missing_ok=True)

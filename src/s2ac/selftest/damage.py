@@ -1,4 +1,4 @@
-"""Damage to the files of a run or of a saved agent, and what reading them then finds: never something wrong in silence."""
+"""Damage to the files of a run or of a saved agent, and what reading them finds: never something wrong without an error."""
 
 import random
 from collections import Counter
@@ -148,9 +148,9 @@ def damage_often(
             count["refused"] += 1
         else:
             if found.arrays != older.get(found.step):
-                raise NotHeld(f"{what}: loaded another state in silence")
+                raise NotHeld(f"{what}: silently loaded another state")
             if found.step != newest.step and not found.said:
-                raise NotHeld(f"{what}: fell back to step {found.step} in silence")
+                raise NotHeld(f"{what}: silently fell back to step {found.step}")
             count["fell back" if found.step != newest.step else "noted" if found.said else "harmless"] += 1
         restore(root, before)
     if read(root)[:2] != newest[:2]:

@@ -144,8 +144,25 @@ _MUJOCO: dict[str, Entry] = {
         (MAXENT, {"batch_norm": False, "adam_b1": 0.9}),
         (STEIN, {"step_size": 0.4}),
     ),
+    "categorical": _entry(  # FlashSAC's critics, temperature and batch; no results yet
+        *_ON_MUJOCO,
+        (("s2ac",), _CHEAP),
+        (STEIN, {"guide": (128, 128)}),  # the critics are large, and a sampler would climb them many times
+        (
+            MAXENT,
+            {
+                "categorical": True,
+                "batch_norm": False,
+                "batch_size": 512,
+                "adam_b1": 0.9,
+                "critic_learning_rate": 3e-4,
+                "target_rate": 0.01,
+                "alpha": 0.01,
+            },
+        ),
+    ),
 }
-"""What has results of its own: in results/mujoco, and in results/mujoco-NAME."""
+"""What has results of its own, but for categorical: in results/mujoco, and in results/mujoco-NAME."""
 
 _SQL_REWARD_SCALES = {"Hopper": 30, "Walker2d": 10, "HalfCheetah": 30, "Ant": 300, "Humanoid": 100}
 """Of SQL's authors (haarnoja/softqlearning, examples/mujoco_all_sql.py): rewards times a scale at α = 1 are rewards at α = 1/scale."""
@@ -168,8 +185,8 @@ def _multigoal(discount: float) -> Entry:
 
 MUJOCO = re.compile(r"(Hopper|Walker2d|HalfCheetah|Ant|Humanoid)-v[45]")
 MULTIGOAL = {"multigoal": _multigoal(0.8), "multigoal-far": _multigoal(0.95)}
-PRESETS = ("default", "paper", "demo", "target-networks", "ten-particles")
-"""`target-networks` and `ten-particles` differ from `default` on the MuJoCo tasks alone."""
+PRESETS = ("default", "paper", "demo", "categorical", "target-networks", "ten-particles")
+"""`categorical`, `target-networks` and `ten-particles` differ from `default` on the MuJoCo tasks alone."""
 
 
 def entry_of(preset: str, env: str) -> Entry:

@@ -27,7 +27,7 @@ class RunConfig:
     """How many seeds to train, all in one compiled call."""
 
     first_seed: Annotated[int, at_least(0, 2**31 - 1 - MOST)] = 0
-    """The first of them; the others follow."""
+    """Number of the first seed; the others follow."""
 
     steps: Annotated[float, between(1, MOST_STEPS)] = 100_000
     """Environment steps of each seed."""
@@ -66,7 +66,7 @@ class RunConfig:
     """Environment steps between two checkpoints."""
 
     max_value: Annotated[float, between(0, 1e38, open_low=True)] = 1e8
-    """Gymnasium: an observation or reward beyond this size is an error, as one that is not finite is."""
+    """Gymnasium: a larger observation or reward is an error, as nan and infinity are."""
 
     workers: CountOrZero = 0
     """Gymnasium: processes that step the environments; 0: this process. The results are the same."""

@@ -256,8 +256,8 @@ def draw(records: Record, directory: Path) -> Path:
         axes[0, 0].minorticks_off()
         top = max(max(row["ratio"]) for row in rows)
         axes[0, 0].set_ylim(min(0.4, 0.8 * min(min(row["ratio"]) for row in rows)), max(4.0, 1.3 * top))
-        axes[0, 0].set_ylabel("time of choosing actions, in SAC's times")
-        axes[0, 0].legend(fontsize=7)
+        axes[0, 0].set_ylabel("time to choose actions / SAC's time")
+        figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=5, fontsize=8)
         about = records["about"]
         figure.suptitle(
             f"Action selection against SAC (line at 1; dotted: our goal of 3 for S²AC(φ,θ)), {about['device']}, medians of {about['turns']} turns, bars 95 %; "

@@ -1,7 +1,7 @@
 """Estimates with their errors: intervals over seeds and tasks, and the entropy of samples from their nearest neighbours.
 
 The aggregates across tasks are those of Agarwal et al. 2021 ("Deep Reinforcement Learning at the Edge of the Statistical
-Precipice", the package rliable), written anew, since that package is heavy and its percentile intervals cover too little
+Precipice", the package rliable), written again, since that package is heavy and its percentile intervals cover too little
 with few seeds. Ours is the stratified bootstrap's standard error times √(n/(n−1)) (a resample of n values spreads less than
 the population) and a t quantile, its degrees of freedom from how evenly the tasks share the variance (Welch and Satterthwaite).
 Simulated coverage is in docs/studies/mujoco.md and tests/test_statistics.py.

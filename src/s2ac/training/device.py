@@ -25,6 +25,7 @@ from s2ac.training.loop import (
     LoopState,
     Tick,
     capacity_of,
+    empty_replay,
     ignore,
     learn,
     means,
@@ -52,7 +53,7 @@ def init_loop(key: Key, algorithm: Algorithm, env: JaxEnv, config: LoopConfig) -
     env_state, observation = jax.vmap(env.reset)(keys)
     return LoopState(
         algorithm=algorithm.init(stream(key, INIT, 0)),
-        replay=buffer.init_replay(env.spec, capacity_of(algorithm, config)),
+        replay=empty_replay(env.spec, algorithm, config),
         env=env_state,
         observation=observation,
         episode_return=jnp.zeros(config.num_envs),

@@ -139,7 +139,7 @@ def compiled_act(algorithm: Algorithm, spec: EnvSpec, options: Any = None) -> Ca
 
 
 class HostPlayer:
-    """Plays on Gymnasium environments of its own, which are kept for the next evaluation and begin it anew."""
+    """Plays on Gymnasium environments of its own, which are kept, and reset for each evaluation."""
 
     def __init__(
         self,

@@ -28,6 +28,7 @@ from s2ac.training.loop import (
     LoopState,
     Tick,
     capacity_of,
+    empty_replay,
     ignore,
     learn,
     means,
@@ -112,7 +113,7 @@ class HostLoop:
         size = spec.observation_size
 
         def init(key: Key) -> tuple[Any, buffer.Replay]:
-            return algorithm.init(stream(key, INIT, 0)), buffer.init_replay(spec, capacity_of(algorithm, config))
+            return algorithm.init(stream(key, INIT, 0)), empty_replay(spec, algorithm, config)
 
         def learn_all(keys: Key, learner: Any, row: HostRow, start: Array) -> Any:
             """The updates of a round of rows `[S, T, N, …]`, or of one row."""

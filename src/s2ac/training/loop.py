@@ -14,7 +14,7 @@ from jax.extend import core
 from s2ac import replay as buffer
 from s2ac.algorithms.protocol import Algorithm
 from s2ac.replay import Replay
-from s2ac.types import Array, Key, Metrics, Transition
+from s2ac.types import Array, EnvSpec, Key, Metrics, Transition
 
 INIT, RESET, ACT, STEP, UPDATE, EVALUATE = range(6)  # the streams of random numbers
 
@@ -56,6 +56,13 @@ class LoopState(NamedTuple):
 def capacity_of(algorithm: Algorithm, config: LoopConfig) -> int:
     """Transitions that the replay keeps; an algorithm that learns from its rollouts keeps none, and gets room for one."""
     return 1 if algorithm.experience == "rollout" else config.capacity
+
+
+def empty_replay(spec: EnvSpec, algorithm: Algorithm, config: LoopConfig) -> Replay:
+    """A replay without rows, for this algorithm."""
+    discount = algorithm.scale_rewards
+    scale = () if discount is None else buffer.init_scale(config.num_envs, discount)
+    return buffer.init_replay(spec, capacity_of(algorithm, config), scale)
 
 
 def stream(key: Key, which: int, index: Array | int) -> Key:

@@ -183,7 +183,7 @@ class Run:
         state, to = self.loop.state, directory or self.directory
         added = int(state.replay.added[0]) if replay else 0
         capacity = self.config.capacity
-        if directory is None and not checkpoint.are_there(to, self._kept):  # someone has removed some: write them anew
+        if directory is None and not checkpoint.are_there(to, self._kept):  # someone has removed some: write them again
             self._kept, self._num_kept = {}, 0
         kept, num_kept = (self._kept, self._num_kept) if directory is None else ({}, 0)
         rows = fetch(state.replay.data, np.arange(max(num_kept, added - capacity), added) % capacity)
@@ -208,7 +208,7 @@ class Run:
     def _small(self) -> Any:
         """The state without the replay's rows, which are saved apart."""
         state = self.loop.state
-        return {**state._asdict(), "replay": state.replay.added}
+        return {**state._asdict(), "replay": state.replay.added, "reward_scale": state.replay.scale}
 
     def restore(self, refill: bool = False) -> list[str]:
         """Take up the newest good checkpoint; what there is to say about it. With `refill` replay files that are damaged are done without."""
@@ -231,11 +231,11 @@ class Run:
             added, restored["replay"] = 0, np.zeros_like(restored["replay"])
         if not whole:
             what = (
-                "copies of the others take their places" if added else "the replay is filled anew with uniform actions"
+                "copies of the others take their places" if added else "the replay is filled again with uniform actions"
             )
             complaints += [*(lost or []), f"the replay lacks {missing.size} of its rows: {what}"]
         buffer = buffer._replace(data=Transition(**data))
-        buffer = buffer._replace(added=restored.pop("replay"))
+        buffer = buffer._replace(added=restored.pop("replay"), scale=restored.pop("reward_scale"))
         self.loop.state = jax.device_put(LoopState(replay=buffer, **restored))
         self.loop.set_extra(facts["extra"])
         self.env_step = int(manifest["step"])
@@ -246,7 +246,7 @@ class Run:
             self.records = Records(metrics, facts["metrics_offset"], facts.get("metrics_sha256"))
             self.seen = seen
             self._kept, self._num_kept = (checkpoint.rows_of(manifest), added) if whole else ({}, 0)
-        # A copy starts anew, wherever it is loaded.
+        # A copy starts again, wherever it is loaded.
         self.differs = "" if facts.get("copy") else _difference(facts["fingerprint"])
         return complaints
 

@@ -82,7 +82,7 @@ def resume_run(
     directory: Path, steps: float | None = None, fresh: bool = False, refill: bool = False
 ) -> tuple[Run, list[str]]:
     """A run to go on with, and what there is to say about it: at its newest good checkpoint, or at its beginning if it ended before
-    the first one was written. With `steps` it goes on to so many in all. `fresh` sets all that it has aside, and begins anew; `refill`
+    the first one was written. With `steps` it goes on to so many in all. `fresh` sets all that it has aside, and starts again; `refill`
     goes on without replay files that are damaged."""
     if fresh:
         run = _run_of(directory)

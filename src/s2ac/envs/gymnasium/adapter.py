@@ -256,7 +256,7 @@ class HostEnvs:
         return self.block()
 
     def start(self) -> None:
-        """Begin anew, as just made."""
+        """Begin again, as if just made."""
         self.step_count = 0
         self.team.ask("start", [()] * len(self.team.parts))
 

@@ -1,4 +1,4 @@
-"""What MuJoCo does in silence: states that it resets, and a log in the working directory."""
+"""What MuJoCo does silently: states that it resets, and a log in the working directory."""
 
 from typing import Any
 

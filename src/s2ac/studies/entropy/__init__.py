@@ -1,1 +1,1 @@
-"""The entropy study: does the density that SVGD's particles carry tell their entropy?"""
+"""The entropy study: does the density that SVGD's particles carry give their entropy?"""

@@ -1,4 +1,4 @@
-"""The entropy study: does the density that SVGD's particles carry tell their entropy? Figures 4a-c, and more.
+"""The entropy study: does the density that SVGD's particles carry give their entropy? Figures 4a-c, and more.
 
 Three parts: `experiments` yields what to run, each run gives records; `decide` turns records into claims;
 `draw` turns records into figures. Drawing needs no sampler.

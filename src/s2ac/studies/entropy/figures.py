@@ -184,10 +184,10 @@ def _which(records: list[Record]) -> Any:
     axes[0].set(
         yticks=range(len(rows)),
         yticklabels=[row.label for row in rows],
-        xlabel="its number − true entropy of one particle (nats)",
+        xlabel="reported − true entropy of one particle (nats)",
     )
     axes[0].invert_yaxis()
-    axes[0].set_title("Which entropy is it? Right of 0: claims more entropy than it has")
+    axes[0].set_title("Right of 0: reports too much entropy")
     axes[1].set(xlabel="E[log p] + true entropy (nats); 0 is the target itself")
     axes[1].set_title("How good the samples are")
     table = [r for row in rows for r in select(records, "which", setting=row._asdict())]
@@ -231,7 +231,7 @@ def _sweeps(records: list[Record]) -> Any:
             panel.set_xscale("log")
             panel.set_xticks(x, [f"{value:g}" for value in x])
             panel.minorticks_off()
-    axes[0].set_ylabel("its number − true entropy (nats)")
+    axes[0].set_ylabel("reported − true entropy (nats)")
     figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=5)
     figure.suptitle(f"One quantity at a time around: {BASE.label}", fontsize=9)
     return figure

@@ -18,7 +18,7 @@ from s2ac.studies.statistics import AGGREGATES, Estimate, performance_profile, r
 from s2ac.studies.study import Record, figure_style, save_figure
 
 COLOURS = dict(
-    zip(SYSTEMS, ("#cc3311", "#0077bb", "#33bbee", "#009988", "#999933", "#bbbbbb", "#555555", "#ee7733", "#ee3377"), strict=True)
+    zip(SYSTEMS, ("#cc3311", "#0077bb", "#33bbee", "#009988", "#999933", "#999999", "#444444", "#ee7733", "#ee3377"), strict=True)
 )  # fmt: skip
 WINDOW = 11  # of the Savitzky-Golay filter, of second order
 
@@ -80,14 +80,14 @@ def _curves(records: list[Record], rule: str) -> plt.Figure:
             panel.xaxis.set_major_formatter(lambda x, _: f"{x / 1000:g}k" if x else "0")
         shown = [system for system in SYSTEMS if any(r["system"] == system for r in records)]
         lines = [plt.Line2D([], [], color=COLOURS[system], label=label(system)) for system in shown]
-        figure.legend(handles=lines, loc="outside lower center", ncols=min(5, len(lines)), fontsize=8)
+        figure.legend(handles=lines, loc="outside lower center", ncols=len(lines), fontsize=9)
         for panel in axes.flat[len(tasks) :]:
             panel.set_axis_off()
         protocol = records[0]["protocol"]
         text = (
             f"Evaluation return by rule “{rule}”, {protocol['episodes']} episodes every {protocol['every']:,} steps, {num_seeds_of(records)} seeds; higher is better. "
-            f"Dots: mean over seeds as measured; line: the same, smoothed (Savitzky-Golay, window {WINDOW}, order 2; shorter curves as they are). "
-            "Dark band: 95 % t interval of the mean (three seeds and more); light band: worst to best seed. A failed seed stays at its last evaluation."
+            f"Dots: mean over seeds. Lines and bands: the mean and its 95 % t interval (three seeds and more), smoothed (Savitzky-Golay, window {WINDOW}, order 2; "
+            "shorter curves as they are). A failed seed stays at its last evaluation."
         )
         figure.suptitle(fill(text, 58 * columns), fontsize=8)
     return figure
@@ -101,12 +101,11 @@ def _curve(panel: plt.Axes, record: Record, rule: str) -> str:
         return name + note
     mean = values.mean(axis=0)
     panel.plot(steps, mean, ".", color=colour, markersize=3, alpha=0.7)
-    panel.plot(steps, smoothed(mean), color=colour, linewidth=1.4)
-    panel.fill_between(steps, values.min(axis=0), values.max(axis=0), color=colour, alpha=0.1, linewidth=0)
+    panel.plot(steps, smoothed(mean), color=colour, linewidth=1.8)
     if len(values) >= 3:  # with two, the interval is twelve times the spread and hides everything
         estimates = [t_interval(column) for column in values.T]
-        low, high = [e.low for e in estimates], [e.high for e in estimates]
-        panel.fill_between(steps, low, high, color=colour, alpha=0.2, linewidth=0)
+        low, high = (smoothed(np.array([getattr(e, side) for e in estimates])) for side in ("low", "high"))
+        panel.fill_between(steps, low, high, color=colour, alpha=0.15, linewidth=0)
     return name + note if note else ""
 
 

@@ -107,8 +107,10 @@ def read_all(directories: Iterable[str | Path]) -> list[Record]:
 
 def _critics(record: Record) -> str | None:
     """What they are made with, of the algorithms that have the choice."""
-    chosen = with_defaults(record["algo"], record["config"])["algorithm"].get("batch_norm")
-    return None if chosen is None else "batch normalisation" if chosen else "target networks"
+    chosen = with_defaults(record["algo"], record["config"])["algorithm"]
+    if chosen.get("categorical"):
+        return "categorical"
+    return {None: None, True: "batch normalisation", False: "target networks"}[chosen.get("batch_norm")]
 
 
 COMPARABLE = {

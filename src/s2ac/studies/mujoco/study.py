@@ -6,6 +6,7 @@ from pathlib import Path
 from s2ac.errors import check_count, check_name
 from s2ac.studies.mujoco.campaign import campaign, campaign_at_once
 from s2ac.studies.mujoco.claims import cells, decide, whole_table
+from s2ac.studies.mujoco.exchange import long_csv, td3_table
 from s2ac.studies.mujoco.figures import draw
 from s2ac.studies.mujoco.jobs import PRESETS, PROTOCOLS, SCALES, SYSTEMS, TASKS, jobs, protocol_of
 from s2ac.studies.mujoco.records import RULES, read_all
@@ -53,9 +54,10 @@ def _gathered(records: list[Record], command: str, note: str) -> Gathered:
 
 
 def tables(records: list[Record]) -> dict[str, str]:
-    """The tables, and their numbers."""
+    """The tables, their numbers, and every evaluation."""
     numbers = json.dumps({rule: cells(records, rule) for rule in RULES}, indent=2, ensure_ascii=False) + "\n"
-    return {"table.md": whole_table(records), "table.json": numbers}
+    text = "\n".join(part for part in (whole_table(records), td3_table(records)) if part)
+    return {"table.md": text, "table.json": numbers, "results.csv": long_csv(records)}
 
 
 ACCEPTED = frozenset(

@@ -18,6 +18,7 @@ from s2ac.studies.statistics import t_interval
 from s2ac.studies.study import Record, figure_style, save_figure
 
 STARTS = ((3, "-", "s_d"), (5, "--", "s_f"))  # the states, of the six, whose start is drawn
+MARKERS = "osDv^P"
 SYSTEM_COLOURS = ("#cc3311", "#ee7733", "#ee3377", "#0077bb", "#33bbee", "#009988")
 
 
@@ -94,38 +95,40 @@ def _shares(records: list[Record], have: list[str], what: str) -> plt.Figure:
             return np.array([r["shares"] for r in found])
         return np.array([[*r["wall_shares"], 1 - r["wall_reached"]] for r in found])
 
-    figure, axes = plt.subplots(1, len(ALPHAS), figsize=(3 * len(ALPHAS), 3), sharey=True)
+    figure, axes = plt.subplots(1, len(ALPHAS), figsize=(2.9 * len(ALPHAS), 3.6), sharey=True)
     rows = ["exact optimum", *have]
     for panel, alpha in zip(axes, ALPHAS, strict=True):
         for index, row in enumerate(rows):
             each = shares(row, alpha)
-            start = 0.0
-            for share, colour in zip(each.mean(axis=0), (*GOAL_COLOURS, "#cccccc"), strict=True):
-                panel.barh(index, share, left=start, color=colour, height=0.75)
-                start += share
+            each = each[np.lexsort((each.max(axis=1), each.argmax(axis=1)))]  # like agents side by side
+            places, bottom = (np.arange(len(each)) + 0.5) / len(each), np.full(len(each), index - 0.4)
+            for share, colour in zip(0.8 * each.T, (*GOAL_COLOURS, "#cccccc"), strict=True):
+                panel.bar(places, share, 1 / len(each), bottom, color=colour)
+                bottom += share
             hits = np.mean([r["wall_hits"] for r in runs(row, alpha)])
             note = f"{np.mean((each[:, :-1] > 0.02).sum(axis=1)):.1f}" if what == "sample" else f"{hits:.0%}"
-            panel.text(1.01, index, note, va="center", fontsize=7)
-        panel.set(title=f"α = {alpha:g}", xlim=(0, 1.15), xlabel="share of episodes")
+            panel.text(1.02, index, note, va="center", fontsize=8)
+        panel.set(title=f"α = {alpha:g}", xlim=(0, 1.17), xticks=(), xlabel="agents, one column each")
         panel.set_yticks(range(len(rows)), rows)
         panel.grid(False)
     axes[0].invert_yaxis()  # shared by all
-    goals = "goals (5, 0) red, (−4, 3) blue, (−4, −3) green, none grey"
-    title = {
-        "sample": f"Where episodes end: {goals}; at the right, goals kept per agent; mean of {_seeds(records, have)}",
-        "wall": f"Where episodes end that hit the obstacle: {goals}; at the right, the share that hits it; mean of {_seeds(records, have)}",
-    }
-    figure.suptitle(title[what], fontsize=9)
+    goals = "by goal: (5, 0) red, (−4, 3) blue, (−4, −3) green, none grey"
+    number = "goals kept, mean of agents" if what == "sample" else "share of episodes that hit it"
+    title = "Where episodes end" if what == "sample" else "Where episodes end that hit the obstacle"
+    figure.suptitle(
+        f"{title}, {goals}\nEach column is one of {_seeds(records, have)}; the number at the right: {number}",
+        fontsize=9,
+    )
     return figure
 
 
 def _gap(records: list[Record], have: list[str]) -> plt.Figure:
-    figure, axes = plt.subplots(1, 2, figsize=(9, 3.4))
+    figure, axes = plt.subplots(1, 2, figsize=(9, 3.8))
     places = np.arange(len(ALPHAS))
     for index, system in enumerate(have):
         colour, shift = SYSTEM_COLOURS[index % 6], 0.1 * (index - len(have) / 2)
         for panel, number in (
-            (axes[0], lambda r: 100 * r["sample"]["gap"] / abs(optimum(records, r["alpha"])["value"])),
+            (axes[0], lambda r: r["sample"]["gap"]),
             (axes[1], lambda r: total_variation(r, optimum(records, r["alpha"]))),
         ):
             values = [over_agents(records, system, alpha, number) for alpha in ALPHAS]
@@ -135,17 +138,16 @@ def _gap(records: list[Record], have: list[str]) -> plt.Figure:
                 places + shift,
                 [e.value for e in means],
                 half,
-                fmt="o",
+                fmt=MARKERS[index % 6],
                 color=colour,
                 label=system,
-                markersize=4,
-                capsize=2,
+                markersize=5,
+                capsize=3,
             )
             for place, each in zip(places, values, strict=True):
                 panel.plot(np.full(len(each), place + shift), each, ".", color=colour, alpha=0.35, markersize=3)
     axes[0].set(
-        yscale="symlog",
-        ylabel="gap J* − J(π), % of |J*|",
+        ylabel="gap J* − J(π), reward",
         xlabel="α",
         title="distance to the optimal objective (lower is better)",
     )
@@ -154,8 +156,17 @@ def _gap(records: list[Record], have: list[str]) -> plt.Figure:
     )
     for panel in axes:
         panel.set_xticks(places, [f"{alpha:g}" for alpha in ALPHAS])
-    axes[0].legend(fontsize=7)
-    figure.suptitle(f"Every dot is one of {_seeds(records, have)}; bars are 95 % t intervals of the mean", fontsize=9)
+    axes[0].set_yscale("symlog", linthresh=0.5)
+    axes[0].margins(y=0.08)
+    axes[0].set_yticks((-1, -0.5, 0, 0.5, 1, 2, 5), ("−1", "−0.5", "0", "0.5", "1", "2", "5"))
+    axes[0].minorticks_off()
+    axes[0].axhline(0, color="black", linewidth=0.8)
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=6, fontsize=8)
+    figure.suptitle(
+        f"Every dot is one of {_seeds(records, have)}; bars are 95 % t intervals of the mean. "
+        "Dots below 0 are estimation error: no policy beats the optimum",
+        fontsize=9,
+    )
     return figure
 
 
@@ -231,7 +242,7 @@ def _by_alpha(records: list[Record], have: list[str]) -> plt.Figure:
             panel.plot(
                 range(len(ALPHAS)),
                 [e.value for e in means],
-                "o:" if system == AMORTIZED else "o-",  # its critics are those of S²AC(φ,θ)
+                MARKERS[index % 6] + (":" if system == AMORTIZED else "-"),  # its critics are those of S²AC(φ,θ)
                 color=SYSTEM_COLOURS[index % 6],
                 label=system,
                 markersize=4,
@@ -270,7 +281,7 @@ def _trends(records: list[Record]) -> plt.Figure:
         axes[1, column].set_xlabel("share of training")
     axes[0, 0].set_ylabel("x of μ_θ, before tanh")
     axes[1, 0].set_ylabel("σ_θ, before tanh")
-    axes[0, -1].legend(fontsize=7)
+    figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=6, fontsize=8)
     figure.suptitle(
         f"The learned start and the optimum's law between the goals (s_d) and next to the right one (s_f): mean of {_seeds(records, shown)}, band from least to most",
         fontsize=9,

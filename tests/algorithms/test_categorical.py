@@ -1,0 +1,146 @@
+"""Critics of a distribution: its projection, what it learns, its loss's gradient, and whose statistics judge what."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from s2ac.algorithms.categorical import ATOMS, GRID, REACH, aim_at_law, categorical_critics, project
+from s2ac.algorithms.critics import Aim, Particles, energy_of, min_value, td_target
+from s2ac.algorithms.maxent import aimed_entropy
+from s2ac.algorithms.s2ac import make_s2ac
+from s2ac.algorithms.s2ac_config import S2acConfig
+from s2ac.algorithms.sac import SacConfig
+from s2ac.errors import InvalidArgument
+from transitions import RELU, SPEC, first_state, make_batch
+
+CONFIG = SacConfig(hidden=(8,), categorical=True)
+
+
+@pytest.fixture(scope="module")
+def critics():
+    return categorical_critics(2, SPEC, CONFIG)
+
+
+@pytest.fixture(scope="module")
+def states(critics):
+    """A critic and a target that differ, with statistics that are not a batch's."""
+    (critic, _), (_, target) = (critics.init(jax.random.key(seed)) for seed in (0, 1))
+    return critic, target
+
+
+@pytest.fixture(scope="module")
+def particles():
+    """Three actions for each next state, executed unequally."""
+    keys = jax.random.split(jax.random.key(5), 3)
+    executed = jax.nn.softmax(jax.random.normal(keys[1], (32, 3)))
+    return Particles(jax.random.uniform(keys[0], (32, 3, 2), minval=-1), executed, jax.random.normal(keys[2], (32,)))
+
+
+def test_projection_keeps_mass_and_mean_and_reports_what_leaves():
+    law = jax.random.dirichlet(jax.random.key(0), jnp.ones(ATOMS))
+    places = 0.7 * GRID + 0.33
+    moved, clipped = project(law, places)
+    np.testing.assert_allclose([moved.sum(), moved @ GRID, clipped], [1, law @ places, 0], atol=1e-5)
+    assert (moved >= 0).all()
+
+    one = jnp.zeros(ATOMS).at[3].set(0.25).at[9].set(0.75)
+    places = jnp.zeros(ATOMS).at[3].set(2.03).at[9].set(REACH + 1)
+    moved, clipped = project(one, places)
+    at = round((2 + REACH) * 10)
+    np.testing.assert_allclose(moved[jnp.array([at, at + 1, ATOMS - 1])], [0.25 * 0.7, 0.25 * 0.3, 0.75], atol=1e-5)
+    np.testing.assert_allclose(clipped, 0.75)
+
+
+def laws_by_hand(judges, observation, actions):
+    """`[N, K]` of the critic that thinks less of each action."""
+    found = []
+    for action in actions:
+        both = [jax.tree.map(lambda leaf, w=which: leaf[w], judges) for which in range(2)]
+        laws = [np.asarray(jax.nn.softmax(c.logits(c.observe(observation, RELU), action, RELU))) for c in both]
+        found.append(min(laws, key=lambda law: law @ GRID))
+    return np.array(found)
+
+
+def test_the_target_is_the_mixture_of_the_particles_laws_and_its_mean_is_y(critics, states, particles):
+    batch = make_batch()
+    judges = critics.judge(*states, batch, particles.action[:, 0])
+    aim, told = jax.jit(lambda: aim_at_law(judges, batch, particles, 0.9, RELU))()
+    y = td_target(batch.reward, batch.terminated, 0.9, particles.value)
+    assert np.abs(y).max() < REACH
+    np.testing.assert_allclose(aim.mean, y, rtol=1e-6)
+    for row in (0, 7):
+        laws = laws_by_hand(judges, batch.next_observation[row], particles.action[row])
+        law = np.asarray(particles.executed[row]) @ laws
+        bonus = particles.value[row] - law @ GRID
+        places = batch.reward[row] + 0.9 * (1 - batch.terminated[row]) * (GRID + bonus)
+        expected, _ = project(jnp.asarray(law), places)
+        np.testing.assert_allclose(aim.law[row], expected, atol=1e-5)
+    ended = np.flatnonzero(batch.terminated)
+    np.testing.assert_allclose((aim.law @ GRID)[ended], batch.reward[ended], atol=1e-4)
+    assert 0 < told["clipped"] < 0.2
+    near = particles._replace(value=(aim.law @ GRID) * 0 + 0.1)
+    small = batch._replace(reward=0.1 * batch.reward)
+    aim, told = jax.jit(lambda: aim_at_law(judges, small, near, 0.5, RELU))()
+    assert told["clipped"] == 0
+    np.testing.assert_allclose(aim.law @ GRID, aim.mean, atol=1e-4)  # nothing left the range: the target's mean is y
+
+
+def test_the_loss_is_the_cross_entropy_of_both_critics(critics, states):
+    """Its gradient by the logits' bias is the mean of p − target: descending it moves the distribution to the target."""
+    batch, actions = make_batch(), make_batch(seed=7).action
+    law = jax.nn.one_hot(jnp.arange(32) % ATOMS, ATOMS)
+    aim = Aim(law @ GRID, law)
+    gradient, (metrics, _) = jax.jit(jax.grad(critics.loss, has_aux=True))(states[0], batch, actions, aim)
+    judges = critics.judge(states[0], states[0], batch, actions)  # the critic itself, normalised as in its loss
+    values, surprise = [], []
+    for which in range(2):
+        one = jax.tree.map(lambda leaf, w=which: leaf[w], judges)
+        logits = jax.vmap(lambda o, a, c=one: c.logits(c.observe(o, RELU), a, RELU))(batch.observation, batch.action)
+        np.testing.assert_allclose(gradient.head.bias[which], (jax.nn.softmax(logits) - law).mean(0), atol=1e-4)
+        values.append(jax.nn.softmax(logits) @ GRID)
+        surprise.append(-(jax.nn.log_softmax(logits) * law).sum(1).mean())
+    np.testing.assert_allclose(metrics["critic_loss"], np.mean(surprise), rtol=1e-4)
+    np.testing.assert_allclose(metrics["q_mean"], np.mean(values), atol=1e-4)
+    np.testing.assert_allclose(metrics["td_error"], np.abs(np.array(values) - aim.mean[None]).mean(), rtol=1e-3)
+
+
+def test_samplers_see_running_statistics_and_targets_those_of_the_joined_batch(critics, states):
+    """So an action's energy does not depend on the others, nor on the batch; Q̄ at s' is the target's, of its own batch."""
+    batch, actions = make_batch(), make_batch(seed=7).action
+    _, (_, seen) = critics.loss(states[0], batch, actions, Aim(batch.reward, jnp.ones((32, ATOMS)) / ATOMS))
+    moved, target = critics.move(states[0], states[1], seen)
+    value = lambda judges, row=0: float(min_value(judges, batch.next_observation[row], RELU)(actions[row]))  # noqa: E731
+    assert value(critics.climbed(moved)) == value(critics.plain(moved))
+    assert value(critics.climbed(moved)) != value(critics.plain(states[0]))  # the averages moved
+    assert value(critics.steady(moved, target)) != value(critics.plain(moved))
+    halves = jax.tree.map(lambda leaf: leaf[:16], batch)
+    whole, half = (value(critics.judge(*states, b, a)) for b, a in ((batch, actions), (halves, actions[:16])))
+    assert abs(whole - half) > 1e-6  # of batch statistics
+    for new, old, online in zip(*map(jax.tree.leaves, (target, states[1], moved)), strict=True):
+        np.testing.assert_allclose(new, old + CONFIG.target_rate * (online - old), atol=1e-6)
+
+
+def test_an_energy_keeps_its_curvature(critics, states):
+    """Unlike that of a ReLU critic, which is piecewise linear."""
+    energy = energy_of(critics.plain(states[0]), jnp.ones(3), RELU)
+    assert np.abs(jax.jit(jax.hessian(energy))(jnp.array([0.1, -0.2]))).max() > 1e-4
+
+
+def test_s2ac_learns_with_them_and_weights_are_refused():
+    config = S2acConfig(hidden=(8,), categorical=True, num_steps=1, num_particles=2, num_references=2)
+    algorithm = make_s2ac(SPEC, config)
+    assert algorithm.scale_rewards == config.discount
+    state = first_state(algorithm)
+    state, metrics = jax.jit(algorithm.update)(jax.random.key(1), state, make_batch())
+    assert np.isfinite(list(metrics.values())).all()
+    assert 0 <= metrics["clipped"] <= 1
+    assert not make_s2ac(SPEC, S2acConfig(hidden=(8,))).scale_rewards
+    np.testing.assert_allclose(aimed_entropy(SPEC, config), 2 * (0.5 * np.log(2 * np.pi * np.e) + np.log(0.15)))
+    with pytest.raises(InvalidArgument, match="weighted = True: must be off where categorical is on"):
+        S2acConfig(hidden=(8,), categorical=True, weighted=True)
+    with pytest.raises(InvalidArgument, match=r"hidden = \(8, 4\): must be layers of one size"):
+        SacConfig(hidden=(8, 4), categorical=True)
+    for other in ({"batch_norm": True}, {"frequency": 1.0}):
+        with pytest.raises(InvalidArgument, match="beside categorical critics"):
+            SacConfig(hidden=(8,), categorical=True, **other)

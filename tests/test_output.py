@@ -10,6 +10,7 @@ import time
 
 import pytest
 
+import s2ac
 from runs import COMMAND, digest, environment, train_arguments
 from s2ac.cli.main import main
 from s2ac.output import progress, say
@@ -86,6 +87,20 @@ def test_a_bar_on_a_terminal_that_has_gone(monkeypatch):
     bar.close()
     with pytest.raises(OSError, match="Input/output error"):
         stream.close()
+
+
+def test_a_bar_is_shown_where_it_is_asked_for(tmp_path, capfd):
+    """This is no terminal, so only `progress_bar=True` shows a bar, in the place of the lines."""
+    fields = {"hidden": (8,), "batch_size": 8, "warmup_steps": 20, "log_every": 40, "episodes": 1}
+    agent = s2ac.Agent("multigoal", "sac", directory=tmp_path / "run", **fields)
+    agent.learn(40, progress_bar=True)
+    said = capfd.readouterr()
+    assert "40/40" in said.err
+    assert "step 40" not in said.out
+    agent.learn(40, progress_bar=False)
+    said = capfd.readouterr()
+    assert "80/80" not in said.err
+    assert "step 80 of 80" in said.out
 
 
 def test_closed_streams_lead_nowhere_and_a_signal_is_still_answered(tmp_path):

@@ -32,8 +32,14 @@ WRONG = r"""(() => {
   }
   const text = document.querySelector("article").cloneNode(true);
   text.querySelectorAll("code, pre").forEach((e) => e.remove());
-  const raw = text.textContent.match(/\$|\\[a-zA-Z(\[]+/g);
+  const raw = text.textContent.match(/\$|\\[a-zA-Z(\[_]+/g);
   if (raw) said.push(`not a formula yet: ${raw}`);
+  for (const e of text.querySelectorAll("p, li, td")) {
+    const marks = [...e.childNodes].filter((n) => n.nodeType === 3).map((n) => n.data).join("");
+    if (/\n *(- |\* |\d+\. |#+ |\|)|\*\*/.test(marks)) said.push(`Markdown left as it was: ${marks.slice(0, 60)}`);
+  }
+  for (const e of text.querySelectorAll("em"))
+    if (e.textContent.length > 60) said.push(`a star taken for emphasis: ${e.textContent.slice(0, 60)}`);
   if (text.textContent.includes("<!--")) said.push("a mark is left");
   return said;
 })()"""

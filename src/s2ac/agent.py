@@ -118,12 +118,16 @@ class Agent:
 
     # --- Learning --------------------------------------------------------------------------------------------
 
-    def learn(self, steps: float, callback: Callback | None = None) -> "Agent":
-        """Train every seed for `steps` more environment steps; can be called again to go on.
+    def learn(self, steps: float, callback: Callback | None = None, *, progress_bar: bool | None = None) -> "Agent":
+        """Train every seed for `steps` more environment steps; call it again to go on.
 
-        `callback` is called between chunks (every `log_every` steps) with a `Progress`; if it returns False or raises
-        `StopTraining`, training ends. Whatever ends it, the state is saved first: Ctrl-C (which then goes on as
-        KeyboardInterrupt) and a callback that raises as well.
+        Whatever ends training, the state is saved first, also for Ctrl-C (which is then raised as KeyboardInterrupt) and for an
+        error in the callback.
+
+        Args:
+            steps: how many more steps of each seed.
+            callback: is called with a `Progress` every `log_every` steps; training ends if it returns False or raises `StopTraining`.
+            progress_bar: a bar (True) or a line for each record (False); by default a bar on a terminal and lines elsewhere.
         """
         check_between("steps", steps, 1, MOST_STEPS)
         run = self._with_run()
@@ -147,7 +151,7 @@ class Agent:
             self._policies.clear()
             return asked(records)
 
-        finished = train(run, ask)
+        finished = train(run, ask, progress_bar)
         self._policies.clear()
         if not finished and not asked.stopped:
             raise KeyboardInterrupt

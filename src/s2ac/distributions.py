@@ -133,8 +133,8 @@ def uniform_pre_tanh(normal: Array) -> Array:
 class Box(NamedTuple):
     r"""The box of allowed actions, and the map from all of $\mathbb{R}^D$ onto its inside.
 
-    $\text{action} = \text{centre} + \text{half width} \cdot \tanh(\text{pre\_tanh})$. Densities are always computed from `pre_tanh`,
-    because tanh rounds to ±1 for large values and cannot be inverted from a stored action.
+    $a = \text{centre} + \text{half width} \cdot \tanh(u)$, where $a$ is the action and $u$ is `pre_tanh`. Densities are always computed
+    from $u$, because tanh rounds to ±1 for large values and cannot be inverted from a stored action.
     """
 
     low: Array  # [D], the smallest action
@@ -152,7 +152,7 @@ class Box(NamedTuple):
         return jnp.clip(action, self.low, self.high)
 
     def log_det(self, pre_tanh: Array) -> Array:
-        r"""$\log \left| \det \frac{\partial \, \text{action}}{\partial \, \text{pre\_tanh}} \right|$, with the box's scale."""
+        r"""$\log \left| \det \frac{\partial a}{\partial u} \right|$ at $u$ = `pre_tanh`, with the box's scale."""
         return jnp.sum(tanh_log_det(pre_tanh) + jnp.log(self.half_width))
 
 

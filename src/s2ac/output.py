@@ -57,9 +57,10 @@ class _Nowhere(io.TextIOBase):
         return len(text)
 
 
-def progress(total: int, initial: int) -> Any:
-    """A bar of steps where a person looks; elsewhere one that shows nothing, and is `disable`d."""
-    shown = sys.stderr is not None and not sys.stderr.closed and sys.stderr.isatty()
+def progress(total: int, initial: int, wanted: bool | None = None) -> Any:
+    """A bar of steps if it is wanted, or if nothing is said on a terminal; otherwise one that shows nothing, and is `disable`d."""
+    usable = sys.stderr is not None and not sys.stderr.closed
+    shown = usable and (sys.stderr.isatty() if wanted is None else wanted)
     return tqdm(
         total=total, initial=initial, unit="step", disable=not shown, file=_Quiet(sys.stderr) if shown else None
     )

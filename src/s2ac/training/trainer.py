@@ -134,7 +134,9 @@ def clock(seconds: float) -> str:
     return str(datetime.timedelta(seconds=round(seconds)))
 
 
-def train(run: Run, callback: Callable[[list[dict[str, Any]]], bool] | None = None) -> bool:
+def train(
+    run: Run, callback: Callable[[list[dict[str, Any]]], bool] | None = None, progress_bar: bool | None = None
+) -> bool:
     """Train until the run's steps are done or a signal asks to stop; whether it is done. Ends with a checkpoint.
 
     `callback` gets each chunk's records and says whether to go on; if it raises, the state is saved first.
@@ -145,7 +147,7 @@ def train(run: Run, callback: Callable[[list[dict[str, Any]]], bool] | None = No
     def due(every: int, before: int) -> bool:
         return before // every != run.env_step // every
 
-    bar = progress(total, min(run.env_step, total))
+    bar = progress(total, min(run.env_step, total), progress_bar)
     with signals() as stop, lock(run.directory), bar, ExitStack() as stack:
         run.claim()
         boards = [stack.enter_context(closing(one)) for one in loggers(config, run.directory, run.about, run.env_step)]

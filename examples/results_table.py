@@ -12,7 +12,7 @@ from typing import Any
 from s2ac.algorithms.s2ac_config import S2acConfig
 from s2ac.studies.mujoco import claims as mujoco_claims
 from s2ac.studies.mujoco.jobs import SCALES, TASKS
-from s2ac.studies.mujoco.records import find, num_seeds_of, read_all
+from s2ac.studies.mujoco.records import read_all
 from s2ac.studies.multigoal import claims as multigoal_claims
 from s2ac.studies.multigoal import systems as multigoal
 from s2ac.studies.multigoal.experiments import settings_of
@@ -40,43 +40,119 @@ def row(*cells: str) -> str:
 
 # README.md
 
+COLUMNS = ("S²AC(φ,θ)", "SAC-NF", "SAC")  # as the multigoal study names them
+MUJOCO = ("s2ac", "sac-nf", "sac")  # the same in the MuJoCo study
+HEAD = row("actions by `sample`", "S²AC", "SAC-NF", "SAC", "S²AC is")
+
 
 def headline_table(directory: Path) -> str:
-    """README's table: each system's distance to the exact optimum on multigoal, and S²AC against the others on MuJoCo."""
-    lines = [row("task", "system, rule", "result", "verdict", "command"), "|---|---|---|---|---|"]
-    lines += multigoal_rows(directory / "multigoal") if (directory / "multigoal" / "records.jsonl").exists() else []
-    lines += mujoco_rows(directory / "mujoco") if (directory / "mujoco" / "records").is_dir() else []
+    """README's table: distance to the exact optimum and goals kept on multigoal, and who beats whom on MuJoCo."""
+    lines, commands = [HEAD, "|---|---|---|---|---|"], []
+    if (directory / "multigoal" / "records.jsonl").exists():
+        records = multigoal_records(directory / "multigoal")
+        lines += headlines_of_multigoal(records)
+        commands.append(command_of(directory / "multigoal"))
+    if (directory / "mujoco" / "records").is_dir():
+        records = read_all([directory / "mujoco"])
+        lines += headlines_of_mujoco(records)
+        commands.append(f"s2ac reproduce mujoco --scale {scale_of(records)} --systems {' '.join(MUJOCO)}")
+    made = f"Made by {' and '.join(f'`{command}`' for command in commands)}.\n" if commands else ""
+    return "\n".join([*lines, "", made])
+
+
+def multigoal_records(directory: Path) -> list[dict[str, Any]]:
+    """Those of the study."""
+    return [json.loads(line) for line in (directory / "records.jsonl").read_text(encoding="utf-8").splitlines()]
+
+
+def command_of(directory: Path) -> str:
+    """The command that a study's records were made with."""
+    return str(json.loads((directory / "claims.json").read_text(encoding="utf-8"))["about"]["command"])
+
+
+def headlines_of_multigoal(records: list[dict[str, Any]]) -> list[str]:
+    """A row for each temperature, and one for the goals."""
+    page, made = "[Multigoal](docs/studies/multigoal.md)", []
+    for alpha in ALPHAS:
+        gaps = {system: multigoal_claims.gap(records, system, alpha) for system in COLUMNS}
+        ours = gaps[COLUMNS[0]]
+        closer = [other for other in COLUMNS[1:] if ours.high < gaps[other].low]
+        verdict = f"closer than {' and '.join(closer)}" if closer else "not closer: intervals overlap"
+        cells = map(multigoal_claims.with_half, gaps.values())
+        made.append(row(f"{page}, α = {alpha:g}: gap", *cells, verdict))
+    kept = {
+        system: ", ".join(f"{100 * multigoal_claims.goals_kept(records, system, a):.0f}" for a in ALPHAS) + " %"
+        for system in COLUMNS
+    }
+    alone = set(kept.values()) > {kept[COLUMNS[0]]} and kept[COLUMNS[0]] == ", ".join(["100"] * len(ALPHAS)) + " %"
+    verdict = "the only one to keep all goals at every α" if alone else "not the only one"
+    return [*made, row(f"{page}, α as above: agents with all goals", *kept.values(), verdict)]
+
+
+def scale_of(records: list[dict[str, Any]]) -> str:
+    """The name of the scale that the MuJoCo records are of."""
+    steps = records[0]["protocol"]["steps"]
+    return next(name for name, size in SCALES.items() if size.steps == steps)
+
+
+def headlines_of_mujoco(records: list[dict[str, Any]]) -> list[str]:
+    """The chance to beat SAC, and to beat SAC-NF."""
+    page, made = f"[MuJoCo](docs/studies/mujoco.md), {len(TASKS)} tasks", []
+    for other in ("sac", "sac-nf"):
+        name = mujoco_claims.label(other)
+        found = {one: mujoco_claims.improvement(records, other, mujoco_claims.RULE, one) for one in MUJOCO}
+        cells = [interval(found[one]) if one != other else "–" for one in MUJOCO]
+        ours = found[mujoco_claims.OURS]
+        verdict = ranking(ours) if ours else "not run"
+        word = {"better": "better than", "worse": "worse than"}.get(verdict, f"{verdict} from")
+        made.append(row(f"{page}: chance to beat {name}", *cells, f"{word} {name}"))
+    return made
+
+
+def interval(estimate: Estimate | None) -> str:
+    """A value with its interval."""
+    return f"{estimate.value:.2f} [{estimate.low:.2f}, {estimate.high:.2f}]" if estimate else "not run"
+
+
+# docs/results.md
+
+
+def multigoal_table(directory: Path) -> str:
+    """Every system of the multigoal study by the rule it is named with: its gap, and the agents that keep all goals."""
+    records, alphas = multigoal_records(directory), [f"α = {a:g}" for a in ALPHAS]
+    values = [f"J* = {multigoal_claims.optimum(records, a)['value']:.2f}".replace("-", "−") for a in ALPHAS]
+    lines = [
+        "## Every system on multigoal",
+        "",
+        f"Gap J* − J(π) with a 95 % t interval, by `{command_of(directory)}`. The last column is about intervals that do not overlap.",
+        "",
+        row("system, rule", *alphas, "agents with all goals, %", "against SAC"),
+        "|---|---|---|---|---|---|---|",
+        row("exact optimum", *values, "–", "–"),
+    ]
+    reference = [multigoal_claims.gap(records, "SAC", a) for a in ALPHAS]
+    for system in SYSTEMS:
+        if not (agents := multigoal_claims.agents(records, system, ALPHAS[0])):
+            continue
+        rule = "amortized" if system == "S²AC(φ,θ,ψ)" else "sample"
+        gaps = [multigoal_claims.gap(records, system, a, rule) for a in ALPHAS]
+        kept = ", ".join(f"{100 * multigoal_claims.goals_kept(records, system, a, rule):.0f}" for a in ALPHAS)
+        verdict = "–" if system == "SAC" else against(gaps, reference)
+        name = f"{system}, `{rule}`{steps_of(system, rule)}; {len(agents)} seeds"
+        lines.append(row(name, *map(multigoal_claims.with_half, gaps), kept, verdict))
     return "\n".join(lines) + "\n"
 
 
-def multigoal_rows(directory: Path) -> list[str]:
-    """The optimum, and every system by the rule it is named with: its gap and the agents that keep all three goals."""
-    records = [json.loads(line) for line in (directory / "records.jsonl").read_text(encoding="utf-8").splitlines()]
-    command = json.loads((directory / "claims.json").read_text(encoding="utf-8"))["about"]["command"]
-    task, make = "[multigoal](docs/studies/multigoal.md)", f"`{command}`"
-    values = ", ".join(f"{multigoal_claims.optimum(records, a)['value']:.2f}" for a in ALPHAS).replace("-", "−")
-    made = [row(task, "exact optimum", f"J* = {values}", "–", make)]
-    reference = [multigoal_claims.gap(records, "SAC", a) for a in ALPHAS]
-    rules = {"S²AC(φ,θ,ψ)": "amortized"}
-    for system in (
-        "S²AC(φ,θ)",
-        "S²AC(φ,θ), L = 0",
-        "S²AC(φ,θ) as printed",
-        "S²AC(φ)",
-        "S²AC(φ,θ,ψ)",
-        "SAC",
-        "SAC-NF",
-        "SQL",
-    ):
-        if not (agents := multigoal_claims.agents(records, system, ALPHAS[0])):
-            continue
-        rule = rules.get(system, "sample")
-        gaps = [multigoal_claims.gap(records, system, a, rule) for a in ALPHAS]
-        kept = ", ".join(f"{100 * multigoal_claims.goals_kept(records, system, a, rule):.0f}" for a in ALPHAS)
-        result = f"gap {', '.join(map(multigoal_claims.with_half, gaps))}; all goals {kept} %; {len(agents)} seeds"
-        verdict = "the reference" if system == "SAC" else against(gaps, reference)
-        made.append(row(task, f"{system}, `{rule}`{steps_of(system, rule)}", result, verdict, make))
-    return made
+SYSTEMS = (
+    "S²AC(φ,θ)",
+    "S²AC(φ,θ), L = 0",
+    "S²AC(φ,θ) as printed",
+    "S²AC(φ)",
+    "S²AC(φ,θ,ψ)",
+    "SAC",
+    "SAC-NF",
+    "SQL",
+)
 
 
 def steps_of(system: str, rule: str) -> str:
@@ -96,43 +172,15 @@ def stein_steps(number: int) -> str:
 def against(gaps: list[Estimate], reference: list[Estimate]) -> str:
     """Where the intervals of two systems' gaps leave each other out, and on which side."""
     words = [
-        "closer than SAC" if mine.high < other.low else "farther than SAC" if mine.low > other.high else "overlap"
+        "closer" if mine.high < other.low else "farther" if mine.low > other.high else "overlap"
         for mine, other in zip(gaps, reference, strict=True)
     ]
     parts = []
     for word in dict.fromkeys(words):
         where = [f"{a:g}" for a, found in zip(ALPHAS, words, strict=True) if found == word]
         at = "at every α" if len(where) == len(ALPHAS) else f"at α = {', '.join(where)}"
-        parts.append(f"{'intervals overlap' if word == 'overlap' else word} {at}")
+        parts.append(f"{'no difference seen' if word == 'overlap' else word} {at}")
     return "; ".join(parts)
-
-
-def mujoco_rows(directory: Path) -> list[str]:
-    """S²AC(φ,θ), SAC-NF and SAC in pairs, by `sample`; docs/results.md has the others."""
-    records = read_all([directory])
-    steps, rule, made = records[0]["protocol"]["steps"], mujoco_claims.RULE, []
-    scale = next(name for name, size in SCALES.items() if size.steps == steps)
-    ours: dict[str, Any] | None = find(records, mujoco_claims.OURS, TASKS[0])
-    for mine, other in ((mujoco_claims.OURS, "sac"), (mujoco_claims.OURS, "sac-nf"), ("sac-nf", "sac")):
-        found = mujoco_claims.improvement(records, other, rule, mine)
-        if not found or not ours:
-            continue
-        above, _, compared = mujoco_claims.tasks_above(records, other, rule, mine)
-        steps_taken = f"; {stein_steps(ours['config']['algorithm']['num_steps'])}" if mine == mujoco_claims.OURS else ""
-        made.append(
-            row(
-                f"[MuJoCo](docs/studies/mujoco.md), {compared} tasks",
-                f"{mujoco_claims.label(mine)} against {mujoco_claims.label(other)}, `{rule}`{steps_taken}",
-                f"probability of improvement {found.value:.2f} [{found.low:.2f}, {found.high:.2f}]; mean return above on {above} of {compared}; "
-                f"{steps:,} steps, {num_seeds_of(records)} seeds",
-                ranking(found),
-                f"`s2ac reproduce mujoco --scale {scale} --systems {mine} {other}`",
-            )
-        )
-    return made
-
-
-# docs/results.md
 
 
 def claims_table(study: str, directory: Path) -> str:
@@ -166,6 +214,8 @@ def results(directory: Path = ROOT / "results") -> str:
         for study, title in STUDIES.items()
         if (directory / study / "claims.json").exists()
     ]
+    if (directory / "multigoal" / "records.jsonl").exists():
+        parts.append(multigoal_table(directory / "multigoal"))
     if (directory / "mujoco").is_dir():
         parts.append("## Returns on MuJoCo\n\n" + mujoco_claims.results_table(directory / "mujoco"))
     if (directory / "agents").is_dir():

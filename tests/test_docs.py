@@ -124,10 +124,12 @@ def test_the_page_says_what_the_results_say(name, example):
 
 
 def headlines():
-    """README's table, as cells."""
+    """README's table, as cells by its first column."""
     text = (ROOT / "README.md").read_text(encoding="utf-8")
-    lines = text[text.index("| task | system, rule |") :].split("\n\n", 1)[0].splitlines()[2:]
-    return [line.strip("| ").split(" | ") for line in lines]
+    lines = text[text.index("| actions by `sample` |") :].split("\n\n", 1)[0].splitlines()
+    head, *rows = [line.strip("| ").split(" | ") for line in lines]
+    assert head[1:4] == ["S²AC", "SAC-NF", "SAC"]
+    return {re.sub(r"\(docs[^)]*\)", "", name): cells for name, *cells in rows[1:]}
 
 
 def numbers(text):
@@ -135,49 +137,57 @@ def numbers(text):
 
 
 def test_headlines_of_multigoal_are_of_the_rule_they_name():
-    """Computed here from the records, without the code that makes the table."""
+    """Computed here from the records of `sample`, without the code that makes the table."""
     lines = (ROOT / "results" / "multigoal" / "records.jsonl").read_text(encoding="utf-8").splitlines()
-    records, rules, spans = [json.loads(line) for line in lines], {}, {}
-    for _, who, result, *_ in [
-        row for row in headlines() if row[0].startswith("[multigoal]") and "optimum" not in row[1]
-    ]:
-        system, rule = re.fullmatch(r"(.+), `(\w+)`(?:; .+)?", who).groups()
-        rules[system] = rule
-        gaps, goals, seeds = result.split("; ")
-        for index, alpha in enumerate((0.2, 1, 10, 20)):
-            agents = [r for r in records if r.get("system") == system and r["alpha"] == alpha]
-            shares = [min(agent[rule]["shares"][:3]) > 0.02 for agent in agents]
-            assert numbers(seeds) == [len(agents)]
-            assert numbers(goals)[index] == pytest.approx(100 * sum(shares) / len(agents))
-            mean = sum(agent[rule]["gap"] for agent in agents) / len(agents)
-            assert numbers(gaps)[2 * index] == pytest.approx(mean, abs=0.00501)
-        spans[system] = [(v - h, v + h) for v, h in zip(numbers(gaps)[::2], numbers(gaps)[1::2], strict=True)]
-    for other in ("SAC", "SAC-NF"):  # "Which algorithm when" says so
-        assert all(mine[1] < theirs[0] for mine, theirs in zip(spans["S²AC(φ,θ)"], spans[other], strict=True))
-    assert rules["S²AC(φ,θ,ψ)"] == "amortized"  # its sampler's figures are S²AC(φ,θ)'s
-    assert set(rules.values()) == {"sample", "amortized"}
-    ours = next(result for _, who, result, *_ in headlines() if who.startswith("S²AC(φ,θ), `sample`"))
-    assert ours.endswith("all goals 100, 100, 100, 100 %; 20 seeds")
-    first = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
-    assert "keeps all three goals in each of 20 agents at every temperature" in first
+    records, rows = [json.loads(line) for line in lines], headlines()
+    goals = rows["[Multigoal], α as above: agents with all goals"]
+    for index, alpha in enumerate((0.2, 1, 10, 20)):
+        *cells, verdict = rows[f"[Multigoal], α = {alpha:g}: gap"]
+        for system, cell, kept in zip(("S²AC(φ,θ)", "SAC-NF", "SAC"), cells, goals, strict=False):
+            agents = [r["sample"] for r in records if r.get("system") == system and r["alpha"] == alpha]
+            assert len(agents) == 20
+            mean = sum(agent["gap"] for agent in agents) / len(agents)
+            assert numbers(cell)[0] == pytest.approx(mean, abs=0.00501)
+            shares = [min(agent["shares"][:3]) > 0.02 for agent in agents]
+            assert numbers(kept)[index] == pytest.approx(100 * sum(shares) / len(agents))
+        (ours, *others) = [numbers(cell) for cell in cells]
+        assert all(sum(ours) < value - half for value, half in others)  # "Which algorithm when" says so
+        assert verdict == "closer than SAC-NF and SAC"
+    assert goals[0] == "100, 100, 100, 100 %"
+    for page in ("README.md", "docs/index.md"):
+        text = (ROOT / page).read_text(encoding="utf-8")
+        assert re.search(r"keeps all three goals( in each of 20 agents)? at every temperature", text)
+
+
+def finals(system, task):
+    """Of each seed by `sample`: the mean of its evaluations in the last tenth."""
+    record = ROOT / "results" / "mujoco" / "records" / f"{system}-{task}-seeds0-4.json"
+    rows = json.loads(record.read_text(encoding="utf-8"))["evaluations"]["sample"]
+    return [sum(value for _, value in seed[-3:]) / 3 for seed in rows.values()]
 
 
 def test_headlines_of_mujoco_are_of_the_rule_they_name():
-    table = (ROOT / "results" / "mujoco" / "table.md").read_text(encoding="utf-8")
-    rows = [row for row in headlines() if row[0].startswith("[MuJoCo]")]
-    assert len(rows) == 3
-    for _, who, result, verdict, _ in rows:
-        pair, rule = re.fullmatch(r"(.+), `(\w+)`(?:; .+)?", who).groups()
-        if pair.startswith("S²AC"):
-            assert f"- {pair}, {rule}: {result.split('; ')[0]}, {verdict}\n" in table
-        else:
-            page = (ROOT / "docs" / "studies" / "mujoco.md").read_text(encoding="utf-8")
-            assert f"{result.split('; ')[0]};" in page
-    assert {row[1].split(", `")[0]: row[3] for row in rows} == {  # "Which algorithm when" says so
-        "S²AC(φ,θ) against SAC": "no significant difference",
-        "S²AC(φ,θ) against SAC-NF": "worse",
-        "SAC-NF against SAC": "better",
-    }
+    """The chance that a run of one is above a run of the other, computed here from the records of `sample`."""
+    rows, names = headlines(), {"S²AC": "s2ac", "SAC-NF": "sac-nf", "SAC": "sac"}
+    for other in ("SAC", "SAC-NF"):
+        cells = rows[f"[MuJoCo], 5 tasks: chance to beat {other}"]
+        for (name, system), cell in zip(names.items(), cells, strict=False):
+            if name == other:
+                assert cell == "–"
+                continue
+            pairs = [
+                (mine > theirs)
+                for task in ("Hopper", "Walker2d", "HalfCheetah", "Ant", "Humanoid")
+                for mine in finals(system, task)
+                for theirs in finals(names[other], task)
+            ]
+            assert numbers(cell)[0] == pytest.approx(sum(pairs) / len(pairs), abs=0.00501)
+    assert rows["[MuJoCo], 5 tasks: chance to beat SAC"][3] == "no significant difference from SAC"
+    assert rows["[MuJoCo], 5 tasks: chance to beat SAC-NF"][3] == "worse than SAC-NF"
+    page = (ROOT / "docs" / "studies" / "mujoco.md").read_text(encoding="utf-8")
+    for other, index in (("SAC", 1), ("SAC-NF", 0)):  # the intervals and words are the study's own
+        assert rows[f"[MuJoCo], 5 tasks: chance to beat {other}"][index] in page
+    assert "| SAC-NF against SAC | 0.70 [0.53, 0.88], better |" in page
 
 
 def test_what_the_readme_says_outside_its_table():
@@ -190,12 +200,14 @@ def test_what_the_readme_says_outside_its_table():
         steps = resolve(name, "s2ac").algorithm.num_steps
         assert part.startswith(str(steps))
         assert part in text
-    for link in re.findall(r"\]\(([^)#]+)", text):
+    for link in re.findall(r"\]\((?!https:)([^)#]+)", text):
         assert (ROOT / link).exists(), link
     for path in re.findall(r"`((?:tests|examples|results)/[\w./-]+)`", text):
         assert (ROOT / path).exists(), path
-    for *_, command in headlines():
-        parse(shlex.split(command.strip("`"))[1:])
+    made = re.search(r"^Made by (.+)$", text, re.MULTILINE)[1]
+    assert len(found := re.findall(r"`(.+?)`", made)) == 2
+    for command in found:
+        parse(shlex.split(command)[1:])
 
 
 def test_results_are_told_from_files_alone(tmp_path, example):
@@ -208,7 +220,7 @@ def test_results_are_told_from_files_alone(tmp_path, example):
     assert "| 4 | all goals | 4.2 | **does not hold** | in `results/multigoal/claims.json` |" in made
     assert "MuJoCo" not in made
     assert "Entropy" not in made
-    assert len(example["headline_table"](tmp_path).splitlines()) == 2  # without records only its head
+    assert example["headline_table"](tmp_path).strip().count("\n") == 1  # without records only its head
 
 
 def test_the_mujoco_page_shows_the_table_of_the_results():

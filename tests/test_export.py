@@ -159,13 +159,15 @@ def test_weights_run_by_numpy_alone(algo, selects, tmp_path):
         np.testing.assert_allclose(found, load_weights(made.file)(observation, noise), atol=1e-6)
         if select == "mean":
             np.testing.assert_allclose(found, agent.predict(observation, "mean"), atol=1e-5)
+    export(agent, tmp_path / "policy.safetensors", "weights")  # the default is a rule that weights can hold
+    assert json.loads((tmp_path / "policy.json").read_text())["select"] == selects[-1]
 
 
 def test_what_cannot_be_exported_is_one_line(sac, hopper, tmp_path, monkeypatch):
     file = tmp_path / "policy"
-    with pytest.raises(Unexportable, match="is more than one network: use --format onnx"):
+    with pytest.raises(Unexportable, match="is more than one network: use --select amortized, or --format onnx"):
         export(hopper, file, "weights", "argmax")
-    with pytest.raises(Unexportable, match="the rule 'mean' of 's2ac' is more than one network"):
+    with pytest.raises(Unexportable, match="the rule 'mean' of 's2ac' is more than one network: use --format onnx"):
         export(Agent(still(*SIZES["Hopper"]), "s2ac", num_flows=1, **SAMPLER, **SMALL), file, "weights", "mean")
     with pytest.raises(Unexportable, match="draws noise that can't be made from Gaussian numbers"):
         with_noise(lambda key: jax.random.uniform(key, (2,)), jax.random.key(0))

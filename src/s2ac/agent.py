@@ -252,8 +252,16 @@ class Agent:
         copy_to(target, write)
         return target
 
-    def export(self, file: str | Path, format: str = "onnx", select: str = "sample", **options: Any) -> "Exported":
-        """Write a policy that runs without this package, checked against this one: see `s2ac.deploy.export.export`."""
+    def export(self, file: str | Path, format: str = "onnx", select: str | None = None, **options: Any) -> "Exported":
+        """Write the policy to a file that runs without this package, and check the file against this agent.
+
+        Args:
+            file: where to; the usual ending is .onnx, .stablehlo or .safetensors.
+            format: onnx, stablehlo or weights.
+            select: the selection rule. Default: sample; with weights amortized or mean, where sample is more than one network.
+            **options: `batch`, observations per call (1); `seed_index`, whose policy (0); `noise_seed`, which keeps the random
+                numbers inside the file.
+        """
         from s2ac.deploy.export import export
 
         return export(self, file, format, select, **options)

@@ -17,8 +17,9 @@ class Export:
     format: Literal["onnx", "stablehlo", "weights"] = "onnx"
     """onnx (any runtime), stablehlo (JAX), or weights (safetensors and JSON, for one network)."""
 
-    select: Literal["argmax", "sample", "softmax", "mean", "amortized"] = "sample"
-    """The selection rule; what it draws at random, a choice among particles too, becomes an input of standard normal numbers."""
+    select: Literal["argmax", "sample", "softmax", "mean", "amortized"] | None = None
+    """The selection rule. Its random numbers become an input of the file. Default: sample; with weights amortized or mean, where sample is
+    more than one network."""
 
     out: str | None = None
     """The file. Default: RUN/policy-SELECT with the format's ending."""
@@ -35,16 +36,17 @@ class Export:
     def __call__(self) -> None:
         """Export, and say how well the file agrees."""
         from s2ac.agent import load
-        from s2ac.deploy.export import CHECKED, FORMATS, export
+        from s2ac.deploy.export import CHECKED, FORMATS, export, rule_for
 
         agent, run = load(self.run), Path(self.run)
+        select = self.select or rule_for(agent, self.format)
         beside = run if run.exists() else Path()  # a shipped agent's own place stays as it is
-        file = Path(self.out) if self.out else beside / f"policy-{self.select}{FORMATS[self.format]}"
+        file = Path(self.out) if self.out else beside / f"policy-{select}{FORMATS[self.format]}"
         made = export(
             agent,
             file,
             self.format,
-            self.select,
+            select,
             batch=self.batch,
             seed_index=self.seed_index,
             noise_seed=self.noise_seed,
@@ -52,7 +54,7 @@ class Export:
         noise = f" and {made.noise_size} standard normal numbers" if made.noise_size else ""
         ties = f", {made.ties} decided by rounding" if made.ties else ""
         sizes = agent.spec.observation_size, agent.spec.action_size
-        print(f"{made.file}: an observation of {sizes[0]} numbers{noise} to an action of {sizes[1]}")
+        print(f"{made.file}: by {select}, an observation of {sizes[0]} numbers{noise} to an action of {sizes[1]}")
         print(
             f"checked on {CHECKED} observations: differs from the JAX policy by at most {made.max_difference:.1e}{ties}"
         )

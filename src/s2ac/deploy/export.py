@@ -23,7 +23,7 @@ import numpy as np
 
 from s2ac.deploy.noise import Unexportable, with_noise
 from s2ac.deploy.source import Trained
-from s2ac.deploy.weights import Runner, load_weights, write_weights
+from s2ac.deploy.weights import Runner, load_weights, rules_of_weights, write_weights
 from s2ac.errors import DiskError, InvalidArgument, check_count, check_name
 from s2ac.runs.files import make_directory, put
 from s2ac.runs.places import checked_path
@@ -60,7 +60,7 @@ def export(
     agent: Trained,
     file: str | Path,
     format: str = "onnx",
-    select: str = "sample",
+    select: str | None = None,
     *,
     batch: int = 1,
     seed_index: int = 0,
@@ -72,12 +72,13 @@ def export(
         agent: from `s2ac.Agent` or `s2ac.load`.
         file: where to; the usual ending is .onnx, .stablehlo or .safetensors.
         format: onnx, stablehlo or weights.
-        select: the selection rule.
+        select: the selection rule. Default: sample; with weights amortized or mean, where sample is more than one network.
         batch: observations per call, fixed in the file (onnx and stablehlo).
         seed_index: whose policy, 0 for the first seed.
         noise_seed: draw the noise from this seed once and keep it inside, so that the file takes no noise.
     """
     check_name("format", format, FORMATS)
+    select = rule_for(agent, format) if select is None else select
     check_name("select", select, agent.algorithm.rules)
     check_count("batch", batch, 1)
     path = checked_path("file", file)
@@ -103,6 +104,11 @@ def export(
     except OSError as error:
         raise DiskError(f"cannot write {path}: {error.strerror}; choose another place with --out") from error
     return Exported(path, policy.noise_size, difference, ties)
+
+
+def rule_for(agent: Trained, format: str) -> str:
+    """The rule that is exported if none is named."""
+    return next(iter(rules_of_weights(agent)), "sample") if format == "weights" else "sample"
 
 
 def policy_of(agent: Trained, select: str, seed_index: int = 0, noise_seed: int | None = None) -> Policy:

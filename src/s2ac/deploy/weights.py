@@ -34,31 +34,43 @@ def write_weights(policy: Any, path: Path, batch: int, about: dict[str, Any]) ->
     return [path, described]
 
 
+def layers_of(agent: Trained, select: str, seed_index: int = 0) -> tuple[Any, str]:
+    """The layers of the one network that a rule runs, and what follows them; no layers where it runs more."""
+    state, algo = agent.policy_state(seed_index), agent.algo
+    if select == "amortized":
+        return state.auxiliary, "mixture"
+    if algo == "sql" and select == "sample":
+        return state.actor, "spread"
+    if algo == "ddpg" and select == "mean":
+        return state.actor, "squash"
+    if algo == "ppo" and select == "mean":
+        return folded(state.params[0], state.scale), "clip"
+    if (algo == "sac" and select in ("sample", "mean")) or (
+        algo.startswith("s2ac") and select == "mean" and not agent.algorithm_config.num_flows
+    ):
+        return state.actor, "gaussian"
+    return None, ""
+
+
+def rules_of_weights(agent: Trained) -> list[str]:
+    """The rules that can be written as weights, the one that draws from the policy first."""
+    rules = [rule for rule in ("sample", "amortized", "mean") if rule in agent.algorithm.rules]
+    return [rule for rule in rules if layers_of(agent, rule)[0]]
+
+
 def network_of(
     agent: Trained, select: str, seed_index: int, noise_seed: int | None
 ) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
     """The one network that a rule runs, its arrays by name, and how to run it: see `run_network`."""
-    state, config, algo = agent.policy_state(seed_index), agent.algorithm_config, agent.algo
-    layers: Any = None
-    head = "squash"
-    if select == "amortized":
-        layers, head = state.auxiliary, "mixture"
-    elif algo == "sql" and select == "sample":
-        layers, head = state.actor, "spread"
-    elif algo == "ddpg" and select == "mean":
-        layers = state.actor
-    elif algo == "ppo" and select == "mean":
-        layers, head = folded(state.params[0], state.scale), "clip"
-    elif (algo == "sac" and select in ("sample", "mean")) or (
-        algo.startswith("s2ac") and select == "mean" and not config.num_flows
-    ):
-        layers, head = state.actor, "gaussian"
-    if not layers or noise_seed is not None:
+    config = agent.algorithm_config
+    layers, head = layers_of(agent, select, seed_index)
+    if not layers:
+        can = "".join(f"--select {rule}, or " for rule in rules_of_weights(agent)[:1])
         raise Unexportable(
-            f"the rule {select!r} of {algo!r} is more than one network: use --format onnx or stablehlo"
-            if not layers
-            else "noise_seed: weights take their noise as an input; use --format onnx or stablehlo"
+            f"the rule {select!r} of {agent.algo!r} is more than one network: use {can}--format onnx or stablehlo"
         )
+    if noise_seed is not None:
+        raise Unexportable("noise_seed: weights take their noise as an input; use --format onnx or stablehlo")
     arrays: dict[str, np.ndarray] = {}
     described = []
     for index, layer in enumerate(layers):

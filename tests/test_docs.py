@@ -205,8 +205,9 @@ def test_what_the_readme_says_outside_its_table():
     for path in re.findall(r"`((?:tests|examples|results)/[\w./-]+)`", text):
         assert (ROOT / path).exists(), path
     made = re.search(r"^Made by (.+)$", text, re.MULTILINE)[1]
-    assert len(found := re.findall(r"`(.+?)`", made)) == 2
-    for command in found:
+    commands_of_studies = re.findall(r"`(.+?)`", made)
+    assert len(commands_of_studies) == 2
+    for command in commands_of_studies:
         parse(shlex.split(command)[1:])
 
 

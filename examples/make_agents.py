@@ -83,9 +83,9 @@ def draw_curve(panel: plt.Axes, algo: str) -> None:
         rows = records_of(algo, kind)
         panel.plot([r["env_step"] for r in rows], [r["return"] for r in rows], style, label=label, markersize=4)
     panel.set(xlabel="environment steps", ylabel="return")
-    panel.xaxis.set_major_formatter(lambda value, _: f"{value / 1000:g}k")
-    panel.legend(fontsize=7, loc="lower right")
-    panel.set_title("learning")
+    panel.xaxis.set_major_formatter(lambda value, _: f"{value / 1000:g}k" if value else "0")
+    panel.legend(loc="lower right")
+    panel.set_title("return while it learns")
 
 
 def draw_paths(panel: plt.Axes, paths: np.ndarray) -> None:
@@ -96,10 +96,10 @@ def draw_paths(panel: plt.Axes, paths: np.ndarray) -> None:
         panel.plot(*path.T, color=colour, alpha=0.4, linewidth=0.8)
     for goal, share, colour in zip(THREE_GOALS, reached.mean(axis=0), GOAL_COLOURS, strict=True):
         panel.add_patch(plt.Circle(goal, 0.5, color=colour, alpha=0.35))
-        panel.annotate(f"{share:.0%}", goal, ha="center", va="center", fontweight="bold", fontsize=8)
+        panel.annotate(f"{share:.0%}", 1.28 * np.array(goal), ha="center", va="center", fontweight="bold")
     panel.plot(0, 0, "k*", markersize=7)
-    panel.set(xlim=(-7, 7), ylim=(-7, 7), aspect="equal", xticks=(-5, 0, 5), yticks=(-5, 0, 5))
-    panel.set_title(f"{reached.any(axis=1).mean():.0%} of {len(paths)} episodes reach a goal")
+    panel.set(xlim=(-7, 7), ylim=(-7, 7), aspect="equal", xticks=(-5, 0, 5), yticks=(-5, 0, 5), xlabel="x", ylabel="y")
+    panel.set_title(f"{len(paths)} episodes, {reached.any(axis=1).mean():.0%} reach a goal")
 
 
 def draw_cloud(panel: plt.Axes, place: Path) -> None:
@@ -125,11 +125,11 @@ def draw_cloud(panel: plt.Axes, place: Path) -> None:
         panel.annotate("", other, one, arrowprops={"arrowstyle": "-", "color": "#888888", "lw": 0.6})
     panel.plot(*before.T, "o", color="white", markeredgecolor="#666666", markersize=4, label="start")
     panel.plot(*after.T, ".", color="#cc3311", markersize=6, label=f"after {config.num_steps} Stein steps")
-    panel.legend(fontsize=7, loc="lower left")
+    panel.legend(loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=2, facecolor="#dddddd", framealpha=1)
     ticks = (-1, -0.5, 0, 0.5, 1)
     panel.set(xlim=(-1, 1), ylim=(-1, 1), aspect="equal", xticks=ticks, yticks=ticks)
     panel.set(xlabel="action, x", ylabel="action, y")
-    panel.set_title("particles on Q(s, ·) at the start")
+    panel.set_title("particles at the start state, on Q")
 
 
 def save_small(figure: plt.Figure, file: Path) -> None:
@@ -145,12 +145,12 @@ def draw(algo: str, episodes: int = 100) -> Path:
     """The picture of an algorithm's page."""
     run, _ = open_run(SHELF / algo)
     (rule,) = run.config.select
-    paths = np.asarray(run.play((rule,), episodes)[rule].observation)[0]
+    paths = np.asarray(run.loop.play((rule,), episodes)[rule].observation)[0]
     with plt.rc_context(figure_style()):
         figure, (left, right) = plt.subplots(1, 2, figsize=(8, 3.8))
         draw_curve(left, algo)
         draw_paths(right, paths)
-        figure.suptitle(f"{algo} on multigoal, one seed, actions by `{rule}`", fontsize=9)
+        figure.suptitle(f"{algo} on multigoal, one seed, actions by “{rule}”", fontsize=10)
         save_small(figure, PICTURES / f"{algo}.png")
     return PICTURES / f"{algo}.png"
 
@@ -160,7 +160,7 @@ def draw_optimum(panel: plt.Axes, alpha: float, discount: float, episodes: int) 
     solution = solve(MultigoalConfig(), alpha, discount, estimate_error=False)
     played = jax.jit(lambda key: rollout(key, solution, episodes, 32))(jax.random.key(0))
     draw_paths(panel, np.asarray(played.position))
-    panel.set_title(f"exact optimum at α = {alpha:g}")
+    panel.set_title(f"the exact optimum, α = {alpha:g}")
 
 
 def draw_demo(algo: str = "s2ac", episodes: int = 100) -> Path:
@@ -169,9 +169,10 @@ def draw_demo(algo: str = "s2ac", episodes: int = 100) -> Path:
     config, _ = configs_of(read_about(SHELF / algo), SHELF / algo)
     file = ROOT / "docs" / "img" / "demo.png"
     with plt.rc_context(figure_style()):
-        figure, (left, middle, right) = plt.subplots(1, 3, figsize=(11, 3.9))
+        figure, (left, middle, right) = plt.subplots(1, 3, figsize=(11, 4.2))
         draw_cloud(left, SHELF / algo)
-        draw_paths(middle, np.asarray(run.play(("sample",), episodes)["sample"].observation)[0])
+        draw_paths(middle, np.asarray(run.loop.play(("sample",), episodes)["sample"].observation)[0])
+        middle.set_title(f"S²AC, {episodes} episodes")
         draw_optimum(right, config.alpha, config.discount, episodes)
         save_small(figure, file)
     return file

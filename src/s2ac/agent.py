@@ -121,8 +121,7 @@ class Agent:
     def learn(self, steps: float, callback: Callback | None = None, *, progress_bar: bool | None = None) -> "Agent":
         """Train every seed for `steps` more environment steps; call it again to go on.
 
-        Whatever ends training, the state is saved first, also for Ctrl-C (which is then raised as KeyboardInterrupt) and for an
-        error in the callback.
+        Whatever ends training, Ctrl-C (raised as KeyboardInterrupt) or an error in the callback too, the state is saved first.
 
         Args:
             steps: how many more steps of each seed.
@@ -253,14 +252,10 @@ class Agent:
         return target
 
     def export(self, file: str | Path, format: str = "onnx", select: str | None = None, **options: Any) -> "Exported":
-        """Write the policy to a file that runs without this package, and check the file against this agent.
+        """Write the policy to a file (onnx, stablehlo or weights) that runs without this package, and check it against this agent.
 
-        Args:
-            file: where to; the usual ending is .onnx, .stablehlo or .safetensors.
-            format: onnx, stablehlo or weights.
-            select: the selection rule. Default: sample; with weights amortized or mean, where sample is more than one network.
-            **options: `batch`, observations per call (1); `seed_index`, whose policy (0); `noise_seed`, which keeps the random
-                numbers inside the file.
+        `select` is the selection rule. Default: sample; with weights amortized or mean, where sample is more than one network.
+        The options are `batch`, observations per call; `seed_index`, whose policy; `noise_seed`, to keep the random numbers inside.
         """
         from s2ac.deploy.export import export
 

@@ -3,7 +3,7 @@
     python benchmarks/sampler_gain.py RUN --states 256 --episodes 40
     python benchmarks/sampler_gain.py RUN --step-size 0.01 0.1 0.3 --bandwidth-factor 0.25 4
 
-RUN is a directory of `s2ac train ENV --algo s2ac`, `sac` or `sac-nf` on a Gymnasium environment; for the last two the sampler of the MuJoCo preset `ten-particles` is put on top of its policy. Particles are moved from the
+RUN is a directory of `s2ac train ENV --algo s2ac`, `sac` or `sac-nf` on a Gymnasium environment; for the last two a sampler with particles and steps as in the paper is put on top of its policy. Particles are moved from the
 start's draws by one critic alone, by the minimum of both, and by the guide if there is one, and every critic says by how much they are better than the start. A gain
 by the climbed critic that the other one does not see is an error of the critic, and not of the policy. It enters each target, once a step.
 
@@ -33,10 +33,11 @@ SETS = 8  # of particles per state
 
 
 def sampler_config(config):
-    """The agent's own sampler, or that of ten-particles on top of SAC."""
+    """The agent's own sampler, or one with particles and steps as in the paper on top of SAC."""
     if not isinstance(config, S2acConfig):
         known = {field.name: getattr(config, field.name) for field in fields(config)}
-        config = replace(resolve("Hopper-v5", "s2ac", "ten-particles").algorithm, **known)
+        of_the_paper = {"guide": (), "num_flows": 0, "num_particles": 10, "num_steps": 3}
+        config = replace(resolve("Hopper-v5", "s2ac", given=of_the_paper).algorithm, **known)
     return config
 
 

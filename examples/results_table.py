@@ -26,9 +26,7 @@ STUDIES = {
     "multigoal": "Multigoal",
     "multigoal-far": "Multigoal, far goals",
     "runtime": "Run time",
-    "mujoco-target-networks": "MuJoCo, critics with target networks as in the paper",
-    "mujoco-ten-particles": "MuJoCo, critics with batch normalisation, particles and steps as in the paper",
-    "mujoco": "MuJoCo, critics with batch normalisation: the preset",
+    "mujoco": "MuJoCo",
 }
 LONG = 260  # characters; what was measured is left to the file if it says more
 

@@ -50,7 +50,7 @@ class Agent:
         algo: s2ac, s2ac-phi, s2ac-amortized, sac, sac-nf, sql, ddpg or ppo.
         seeds: how many to train, in one compiled call.
         directory: where the run is written once `learn` is called. Default: runs/ENV-ALGO, with a number if taken.
-        preset: named settings to start from: default, paper or demo; on the MuJoCo tasks also categorical, ten-particles and target-networks.
+        preset: named settings to start from: default, paper or demo; on the MuJoCo tasks also categorical.
         **fields: any field of the run (`RunConfig`) or of the algorithm (such as `S2acConfig`).
     """
 

@@ -18,8 +18,6 @@ PRESETS = {  # name: preset, environment
     "multigoal": ("default", "multigoal"),
     "mujoco": ("default", "Hopper-v5"),
     "mujoco-categorical": ("categorical", "Hopper-v5"),
-    "mujoco-target-networks": ("target-networks", "Hopper-v5"),
-    "mujoco-ten-particles": ("ten-particles", "Hopper-v5"),
     "paper": ("paper", "multigoal"),
     "paper-mujoco": ("paper", "Ant-v5"),
     "demo": ("demo", "multigoal"),

@@ -54,9 +54,8 @@ class Reproduce:
     version: Literal[4, 5] = 5
     """mujoco: of the environments, -v4 or -v5."""
 
-    preset: Literal["default", "categorical", "ten-particles", "target-networks"] = "default"
-    """mujoco: default, as `s2ac train` has it there; ten-particles: S²AC's particles and steps as in the paper, no guide, no flows; categorical: critics of a distribution; target-networks: the critics' targets
-    too, for every system."""
+    preset: Literal["default", "categorical"] = "default"
+    """mujoco: default, as `s2ac train` has it there; categorical: critics of a distribution."""
 
     def __call__(self) -> None:
         """Run the study that was named, with the options that were given."""

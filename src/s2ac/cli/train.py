@@ -51,7 +51,7 @@ def parse_train(arguments: list[str]) -> Callable[[], None]:
         """The run's directory. Default: runs/ENV-ALGO."""
 
         preset: str = "default"
-        """Named settings to start from: default, paper, demo; on the MuJoCo tasks also categorical, ten-particles and target-networks."""
+        """Named settings to start from: default, paper, demo; on the MuJoCo tasks also categorical."""
 
         resume: str | None = None
         """Go on with the run in this directory, by its own settings; only --steps may be given too, to train for longer, --fresh and --refill."""

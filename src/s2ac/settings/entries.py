@@ -138,12 +138,6 @@ _CHEAP = {  # a critic for the sampler alone, with cheap particles (logs 18 and 
 
 _MUJOCO: dict[str, Entry] = {
     "default": _entry(*_ON_MUJOCO, (("s2ac",), _CHEAP)),
-    "ten-particles": _entry(*_ON_MUJOCO),  # S²AC's particles and steps as in the paper, no guide, no flows
-    "target-networks": _entry(  # and the critics' targets too
-        *_ON_MUJOCO,
-        (MAXENT, {"batch_norm": False, "adam_b1": 0.9}),
-        (STEIN, {"step_size": 0.4}),
-    ),
     "categorical": _entry(  # FlashSAC's critics, temperature and batch; no results yet
         *_ON_MUJOCO,
         (("s2ac",), _CHEAP),
@@ -162,7 +156,7 @@ _MUJOCO: dict[str, Entry] = {
         ),
     ),
 }
-"""What has results of its own, but for categorical: in results/mujoco, and in results/mujoco-NAME."""
+"""The setting of the results in results/mujoco, and one that has none yet."""
 
 _SQL_REWARD_SCALES = {"Hopper": 30, "Walker2d": 10, "HalfCheetah": 30, "Ant": 300, "Humanoid": 100}
 """Of SQL's authors (haarnoja/softqlearning, examples/mujoco_all_sql.py): rewards times a scale at α = 1 are rewards at α = 1/scale."""
@@ -185,8 +179,8 @@ def _multigoal(discount: float) -> Entry:
 
 MUJOCO = re.compile(r"(Hopper|Walker2d|HalfCheetah|Ant|Humanoid)-v[45]")
 MULTIGOAL = {"multigoal": _multigoal(0.8), "multigoal-far": _multigoal(0.95)}
-PRESETS = ("default", "paper", "demo", "categorical", "target-networks", "ten-particles")
-"""`categorical`, `target-networks` and `ten-particles` differ from `default` on the MuJoCo tasks alone."""
+PRESETS = ("default", "paper", "demo", "categorical")
+"""`categorical` differs from `default` on the MuJoCo tasks alone."""
 
 
 def entry_of(preset: str, env: str) -> Entry:

@@ -7,6 +7,7 @@ that a busy machine slows all of them alike; a ratio is of one turn, and its med
 import os
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -40,15 +41,15 @@ SIZES = {"Hopper": (11, 3), "Walker2d": (17, 6), "HalfCheetah": (17, 6), "Ant": 
 
 
 class Chooser(NamedTuple):
-    """What is timed: a system of the MuJoCo study by one of its presets, drawing as the study's rule `sample` does."""
+    """What is timed: a system of the MuJoCo study, drawing as the study's rule `sample` does."""
 
     system: str
-    preset: str = "default"
+    given: dict[str, Any] = {}  # noqa: RUF012  never changed; settings other than the study's
 
     @property
     def label(self) -> str:
         """As tables and figures call it."""
-        return SYSTEMS[self.system].label + ("" if self.preset == "default" else ", M and L as in the paper")
+        return SYSTEMS[self.system].label + (", M and L as in the paper" if self.given else "")
 
     @property
     def rule(self) -> str:
@@ -57,7 +58,7 @@ class Chooser(NamedTuple):
 
 
 MEASURED = {name: Chooser(name) for name in ("sac", "sql", "s2ac")}
-MEASURED |= {"s2ac-ten-particles": Chooser("s2ac", "ten-particles")}
+MEASURED |= {"s2ac-ten-particles": Chooser("s2ac", {"guide": (), "num_flows": 0, "num_particles": 10, "num_steps": 3})}
 MEASURED |= {name: Chooser(name) for name in ("s2ac-amortized", "sac-nf")}
 BATCHES = (1, 256)
 PAPER = {"s2ac-ten-particles": 8.2, "s2ac-amortized": 1.2}  # the most that the paper's table says, in SAC's times
@@ -75,10 +76,8 @@ class Effort(NamedTuple):
 def chooser(name: str, sizes: tuple[int, int], batch: int, hidden: tuple[int, ...] | None) -> Callable[[], Any]:
     """A compiled call that chooses `batch` actions and waits for them."""
     timed = MEASURED[name]
-    settings = settings_of(timed.system, "Hopper", SCALES["short"], timed.preset)
-    config = settings.algorithm
-    if hidden:
-        config = type(config)(**{**vars(config), "hidden": hidden})
+    settings = settings_of(timed.system, "Hopper", SCALES["short"])
+    config = replace(settings.algorithm, **timed.given, **({"hidden": hidden} if hidden else {}))
     spec = EnvSpec(sizes[0], (-1.0,) * sizes[1], (1.0,) * sizes[1])
     algorithm = ALGORITHMS[settings.algo].make(spec, config)
     state = jax.jit(algorithm.init)(jax.random.key(0))
@@ -244,7 +243,7 @@ def draw(records: Record, directory: Path) -> Path:
                 places = np.arange(len(found)) + 0.12 * (index - (len(systems) - 1) / 2)
                 timed = MEASURED[system]
                 panel.errorbar(
-                    places, middle, np.clip([middle - low, high - middle], 0, None), fmt="o" if timed.preset == "default" else "s", markersize=4,
+                    places, middle, np.clip([middle - low, high - middle], 0, None), fmt="s" if timed.given else "o", markersize=4,
                     capsize=2, color=COLOURS[timed.system], label=timed.label,
                 )  # fmt: skip
             panel.axhline(1, color="black", linewidth=0.8)

@@ -84,7 +84,7 @@ SCALES = {
 LIBRARIES = ("jax", "jaxlib", "numpy", "mujoco", "gymnasium")
 EVALUATIONS = 30  # in a run, by the default protocol
 PROTOCOLS = ("default", "paper")
-PRESETS = ("default", "categorical", "ten-particles", "target-networks")
+PRESETS = ("default", "categorical")
 
 
 def protocol_of(scale: Scale, name: str) -> Protocol:

@@ -119,9 +119,7 @@ class Agent:
     # --- Learning --------------------------------------------------------------------------------------------
 
     def learn(self, steps: float, callback: Callback | None = None, *, progress_bar: bool | None = None) -> "Agent":
-        """Train every seed for `steps` more environment steps; call it again to go on.
-
-        Whatever ends training, Ctrl-C (raised as KeyboardInterrupt) or an error in the callback too, the state is saved first.
+        """Train every seed for `steps` more environment steps; call it again to go on. The state is saved before anything ends it.
 
         Args:
             steps: how many more steps of each seed.
@@ -254,8 +252,8 @@ class Agent:
     def export(self, file: str | Path, format: str = "onnx", select: str | None = None, **options: Any) -> "Exported":
         """Write the policy to a file (onnx, stablehlo or weights) that runs without this package, and check it against this agent.
 
-        `select` is the selection rule. Default: sample; with weights amortized or mean, where sample is more than one network.
-        The options are `batch`, observations per call; `seed_index`, whose policy; `noise_seed`, to keep the random numbers inside.
+        Default rule: `sample`; with weights `amortized` or `mean`, where `sample` is more than one network. The options are `batch`
+        (observations per call), `seed_index` (whose policy) and `noise_seed` (keeps the random numbers inside).
         """
         from s2ac.deploy.export import export
 

@@ -119,7 +119,7 @@ class Agent:
     # --- Learning --------------------------------------------------------------------------------------------
 
     def learn(self, steps: float, callback: Callback | None = None, *, progress_bar: bool | None = None) -> "Agent":
-        """Train every seed for `steps` more environment steps; call it again to go on. The state is saved before anything ends it.
+        """Train every seed for `steps` more environment steps; call it again to go on. Ctrl-C or an error in a callback saves first.
 
         Args:
             steps: how many more steps of each seed.

@@ -51,10 +51,10 @@ def test_bad_runs_are_one_line_with_a_remedy(tmp_path, capsys):
 def test_empty_and_half_written_runs_get_a_page_that_says_so(tmp_path):
     empty = make_run(tmp_path / "empty", records=0)
     page = write_report([empty]).read_text()
-    assert "The first record comes after about 150 steps" in page
+    assert "The first record comes after 100 steps" in page
     assert "the run has no checkpoint yet" in page
     (empty / "metrics.jsonl").unlink()
-    assert "The first record comes after about 150 steps" in write_report([empty], clouds=False).read_text()
+    assert "The first record comes after 100 steps" in write_report([empty], clouds=False).read_text()
     half = make_run(tmp_path / "half", records=1, evaluate=False)
     text = (half / "metrics.jsonl").read_text()
     (half / "metrics.jsonl").write_text(text[:-30])

@@ -413,7 +413,7 @@ def test_a_lost_worker_ends_the_run_and_leaves_its_checkpoint(tmp_path):
     )
     with pytest.raises(WorkerLost, match=text):
         train(run)
-    assert load_latest(tmp_path / "run")[0]["step"] == 56
+    assert load_latest(tmp_path / "run")[0]["step"] == 40
 
 
 @pytest.mark.parametrize(

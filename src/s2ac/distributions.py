@@ -145,6 +145,11 @@ class Box(NamedTuple):
         """`[D]`, half the size of the box."""
         return 0.5 * (self.high - self.low)
 
+    @property
+    def log_volume(self) -> Array:
+        """log of the box's volume: the entropy of uniform actions, the largest of all."""
+        return jnp.sum(jnp.log(self.high - self.low))
+
     def squash(self, pre_tanh: Array) -> Array:
         """The action of `pre_tanh`; exactly `low` and `high` at the ends."""
         tanh = jnp.tanh(pre_tanh)

@@ -11,6 +11,7 @@ from s2ac.algorithms.start import box_of
 from transitions import (
     RELU,
     SPEC,
+    after_updates,
     assert_close,
     first_gradient,
     first_state,
@@ -76,3 +77,13 @@ def test_soft_value_against_quadrature():
     exact = alpha * (jax.nn.logsumexp(jax.vmap(q)(grid) / alpha) + np.log(cell))
     estimate = soft_value(jax.random.key(0), q, alpha, low, high, 200_000)
     assert abs(estimate - exact) < 0.01 * abs(exact)
+
+
+def test_relative_entropy_lowers_the_soft_value_by_alpha_log_volume():
+    """V = α log E_uniform exp(Q/α): without the box's volume, 4 × 0.5."""
+
+    def value(relative):
+        algorithm = make_sql(SPEC, SqlConfig(hidden=(4,), alpha=0.7, relative_entropy=relative))
+        return after_updates(algorithm, 1)[1]["soft_value"]
+
+    np.testing.assert_allclose(value(False) - value(True), 0.7 * np.log(2.0), rtol=1e-5)

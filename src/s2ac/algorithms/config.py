@@ -76,6 +76,9 @@ class MaxEntConfig(OffPolicyConfig):
     target_entropy: Annotated[float | None, or_none(between(-math.inf, math.inf, True, True))] = None
     """Entropy in nats that a learned temperature aims at; minus the action's dimension if not given, and 0.48 of that with `categorical`."""
 
+    relative_entropy: Flag = False
+    """Value entropy from that of uniform actions, so at most at 0: a policy then earns nothing by not ending an episode, at any temperature."""
+
     num_critics: Count = 2
     """Number of critics; the smallest of their values is used."""
 

@@ -5,6 +5,8 @@ r"""The one update that SAC, SAC-NF and S²AC share: a critic, and a policy whos
     policy   maximise E[min_c Q_c(s, a) − α log π(a|s)], through the samples               (Eq. 5)
     α        fixed, or minimise −log α · E[log π + target entropy]                         (Haarnoja et al. 2018)
 
+With `relative_entropy` log π is log(π · volume of the actions) in the target: the entropy of uniform actions is worth 0, any other less.
+
 A policy with a loss of its own descends that instead, and the entropy that α aims with is then that of the target's samples, at s'.
 
 Expectations over actions are means over the policy's particles, or `soft_value` of weighted ones (`weights.py`). What an S²AC sampler climbs is the
@@ -33,6 +35,7 @@ from s2ac.algorithms.critics import (
     with_guide,
 )
 from s2ac.algorithms.protocol import ActionSample, Algorithm, Auxiliary, Executed, Policy
+from s2ac.algorithms.start import box_of
 from s2ac.algorithms.weights import effective_size, shares, soft_value
 from s2ac.types import Array, EnvSpec, Key, Metrics, Params, Transition
 
@@ -63,6 +66,7 @@ class Parts(NamedTuple):
     critic_optimiser: Any
     alpha_optimiser: Any
     target_entropy: float
+    valued_from: Any  # the entropy that is worth nothing
 
     def draw(self, key: Key, params: Params, climbed: Any, observation: Array, alpha: Array) -> ActionSample:
         """The policy's particles of one observation."""
@@ -93,6 +97,7 @@ def critic_step(
         return (*soft_value(*judged), shares(*judged))
 
     next_value, entropy, executed = jax.vmap(soft)(following, drawn)
+    next_value = next_value - alpha * parts.valued_from
     aim, told = jax.lax.stop_gradient(critics.aim(judge, batch, Particles(drawn.action, executed, next_value)))
     gradient, (metrics, seen) = jax.grad(critics.loss, has_aux=True)(state.critic, batch, actions, aim)
     critic, memory = descend(parts.critic_optimiser, gradient, state.critic_memory, state.critic)
@@ -180,6 +185,7 @@ def make_maxent(
         critic_optimiser=optax.adam(critic_rate, b1=config.adam_b1),
         alpha_optimiser=optax.adam(config.learning_rate),
         target_entropy=aimed_entropy(spec, config),
+        valued_from=box_of(spec).log_volume if config.relative_entropy else 0.0,
     )  # fmt: skip
 
     def init(key: Key) -> MaxEntState:

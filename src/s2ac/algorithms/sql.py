@@ -22,7 +22,7 @@ from s2ac.algorithms.start import box_of
 from s2ac.distributions import Box
 from s2ac.errors import check_name
 from s2ac.nets.critic import Critic, soft_update
-from s2ac.ranges import Count, Positive
+from s2ac.ranges import Count, Flag, Positive
 from s2ac.types import Array, EnvSpec, Key, Metrics, Params, Transition
 
 RULES = ("sample", "softmax", "argmax")
@@ -34,6 +34,9 @@ class SqlConfig(OffPolicyConfig):
 
     alpha: Positive = 0.2
     """Temperature."""
+
+    relative_entropy: Flag = False
+    """Value entropy from that of uniform actions, so at most at 0: a policy then earns nothing by not ending an episode, at any temperature."""
 
     num_critics: Count = 2
     """Number of critics; the smallest of their values is used."""
@@ -69,6 +72,7 @@ def make_sql(spec: EnvSpec, config: SqlConfig) -> Algorithm:
     optimiser = optax.adam(config.learning_rate)
     network = make_network(spec, config.hidden, config.activation)
     alpha = jnp.asarray(config.alpha, jnp.float32)
+    valued_from = box.log_volume if config.relative_entropy else 0.0
 
     def init(key: Key) -> SqlState:
         key_critic, key_actor = jax.random.split(key)
@@ -83,7 +87,7 @@ def make_sql(spec: EnvSpec, config: SqlConfig) -> Algorithm:
 
         def next_value(k: Key, observation: Array) -> Array:
             q = min_value(state.target, observation, config.activations)
-            return soft_value(k, q, alpha, box.low, box.high, config.num_value_samples)
+            return soft_value(k, q, alpha, box.low, box.high, config.num_value_samples) - alpha * valued_from
 
         values = jax.vmap(next_value)(jax.random.split(key_value, num), batch.next_observation)
         target = jax.lax.stop_gradient(td_target(batch.reward, batch.terminated, config.discount, values))

@@ -53,7 +53,10 @@ version 4 a field without effect has its default; version 5 has the fields of `A
 _VERSION1 = json.loads((Path(__file__).parent / "version1.json").read_text(encoding="utf-8"))
 """The defaults at the end of version 1: a field that did not exist when a file was written has this value, whatever its default is now."""
 
-ADDED: dict[str, dict[str, Any]] = {"algorithm": {"categorical": False}, "run": {"wandb": False}}
+ADDED: dict[str, dict[str, Any]] = {
+    "algorithm": {"categorical": False, "relative_entropy": False},
+    "run": {"wandb": False, "hold": 1},
+}
 """Fields of version 5, and what earlier versions did."""
 
 RETIRED = {"late_action": False, "num_climbed": None}

@@ -3,7 +3,19 @@
 from dataclasses import dataclass
 from typing import Annotated
 
-from s2ac.ranges import MOST, MOST_STEPS, Count, CountInAll, CountOrZero, Flag, at_least, between, each_of, validate
+from s2ac.ranges import (
+    MOST,
+    MOST_STEPS,
+    Count,
+    CountInAll,
+    CountOrZero,
+    Flag,
+    at_least,
+    between,
+    each_of,
+    power_of_two,
+    validate,
+)
 
 RULES = ("sample", "softmax", "argmax", "mean", "amortized", "explore")
 """Every algorithm's selection rules; which ones an algorithm has, it says itself."""
@@ -15,7 +27,7 @@ Period = Annotated[int, at_least(1, 10**15)]
 OF_GYMNASIUM = ("max_value", "workers", "worker_timeout", "overlap")
 """Fields that do nothing on environments written in JAX."""
 
-OF_REPLAY = ("num_updates", "batch_size", "capacity", "warmup_steps", "overlap")
+OF_REPLAY = ("num_updates", "batch_size", "capacity", "warmup_steps", "hold", "overlap")
 """Fields that do nothing for an algorithm that learns from its own rollouts."""
 
 
@@ -49,6 +61,9 @@ class RunConfig:
 
     warmup_steps: Annotated[int, at_least(0, MOST_STEPS)] = 1_000
     """Environment steps of uniform actions before the first update."""
+
+    hold: Annotated[int, power_of_two(2**10)] = 1
+    """Steps for which an environment may act with the same random numbers, a power of two: held noise explores further. 1: fresh ones at every step."""
 
     log_every: Period = 1_000
     """Environment steps between two records; also the length of a compiled chunk."""

@@ -17,7 +17,6 @@ from s2ac.algorithms.protocol import Algorithm
 from s2ac.envs.jax_env import JaxEnv
 from s2ac.training.evaluate import DevicePlayer, Episodes
 from s2ac.training.loop import (
-    ACT,
     INIT,
     RESET,
     STEP,
@@ -27,6 +26,7 @@ from s2ac.training.loop import (
     capacity_of,
     empty_replay,
     ignore,
+    keys_to_act,
     learn,
     means,
     no_episodes,
@@ -61,11 +61,13 @@ def init_loop(key: Key, algorithm: Algorithm, env: JaxEnv, config: LoopConfig) -
     )
 
 
-def env_steps(key: Key, loop: LoopState, algorithm: Algorithm, env: JaxEnv, uniform: bool) -> tuple[LoopState, Any]:
+def env_steps(
+    key: Key, loop: LoopState, algorithm: Algorithm, env: JaxEnv, uniform: bool, hold: int = 1
+) -> tuple[LoopState, Any]:
     """One step of every environment: the only place where transitions are made."""
     num = loop.observation.shape[0]
     low, high = jnp.asarray(env.spec.action_low), jnp.asarray(env.spec.action_high)
-    keys = jax.random.split(stream(key, ACT, loop.iteration), num)
+    keys = keys_to_act(key, loop.iteration, num, hold)
     if uniform:
         action = jax.vmap(lambda k: jax.random.uniform(k, low.shape, minval=low, maxval=high))(keys)
     else:
@@ -104,7 +106,7 @@ def train_round(
     """`horizon` steps of the environments, then the updates."""
     start = loop.iteration
     loop, (rows, finished) = jax.lax.scan(
-        lambda carry, _: env_steps(key, carry, algorithm, env, uniform=False), loop, length=config.horizon
+        lambda carry, _: env_steps(key, carry, algorithm, env, False, config.hold), loop, length=config.horizon
     )
     (state, replay), metrics = learn(key, (loop.algorithm, loop.replay), rows, start, algorithm, config)
     loop = loop._replace(algorithm=state, replay=replay)
@@ -116,14 +118,16 @@ def warm_up(key: Key, loop: LoopState, algorithm: Algorithm, env: JaxEnv, config
     if algorithm.experience == "rollout":
         return loop
     nothing = {"return": jnp.zeros(()), "episodes": jnp.zeros(())}
-    return uniform_steps(key, (loop, nothing), algorithm, env, -(-config.warmup_steps // config.num_envs))[0]
+    return uniform_steps(key, (loop, nothing), algorithm, env, config, -(-config.warmup_steps // config.num_envs))[0]
 
 
-def uniform_steps(key: Key, carry: Carry, algorithm: Algorithm, env: JaxEnv, steps: Array | int) -> Carry:
+def uniform_steps(
+    key: Key, carry: Carry, algorithm: Algorithm, env: JaxEnv, config: LoopConfig, steps: Array | int
+) -> Carry:
     """So many steps of every environment with uniform actions, for the replay; the returns of what ended are added to the sums."""
 
     def one(_: Array, carry: Carry) -> Carry:
-        loop, (row, finished) = env_steps(key, carry[0], algorithm, env, uniform=True)
+        loop, (row, finished) = env_steps(key, carry[0], algorithm, env, True, config.hold)
         return loop._replace(replay=buffer.add(loop.replay, row)), jax.tree.map(jnp.add, carry[1], finished)
 
     return jax.lax.fori_loop(0, steps, one, carry)
@@ -169,7 +173,7 @@ class DeviceLoop:
         algorithm = self.algorithm
         one_round: Round = jax.jit(lambda key, loop: train_round(key, loop, algorithm, env, config))
         over_seeds = lambda function: jax.jit(jax.vmap(function, (0, 0, None)), donate_argnums=1)  # noqa: E731
-        self._uniform = over_seeds(lambda key, carry, steps: uniform_steps(key, carry, algorithm, env, steps))
+        self._uniform = over_seeds(lambda key, carry, steps: uniform_steps(key, carry, algorithm, env, config, steps))
         self._rounds = over_seeds(lambda key, carry, rounds: train_rounds(key, carry, one_round, rounds))
         self._config, self._one_round, self._piece = config, one_round, 1
         self.state = jax.jit(jax.vmap(lambda key: init_loop(key, algorithm, env, config)))(keys)

@@ -16,7 +16,7 @@ from s2ac.algorithms.protocol import Algorithm
 from s2ac.replay import Replay
 from s2ac.types import Array, EnvSpec, Key, Metrics, Transition
 
-INIT, RESET, ACT, STEP, UPDATE, EVALUATE = range(6)  # the streams of random numbers
+INIT, RESET, ACT, STEP, UPDATE, EVALUATE, HOLD = range(7)  # the streams of random numbers
 
 
 Tick: TypeAlias = Callable[[int], object]
@@ -33,6 +33,7 @@ class LoopConfig(NamedTuple):
     num_envs: int = 1  # environments per seed
     horizon: int = 1  # environment steps of each between two rounds of updates
     num_updates: int = 1  # gradient updates per round
+    hold: int = 1  # steps for which an environment may keep the random key that it acts with
     batch_size: int = 256
     capacity: int = 100_000
     warmup_steps: int = 1_000  # environment steps of uniform actions before the first update
@@ -68,6 +69,20 @@ def empty_replay(spec: EnvSpec, algorithm: Algorithm, config: LoopConfig) -> Rep
 def stream(key: Key, which: int, index: Array | int) -> Key:
     """The key of one stream at one iteration."""
     return jax.random.fold_in(jax.random.fold_in(key, which), index)
+
+
+def keys_to_act(key: Key, iteration: Array, num: int, hold: int = 1) -> Key:
+    """The keys `[num]` with which environments act while they collect experience, each fresh at every step, or held.
+
+    A held key is the same random numbers for several steps, so what is tried goes on in one direction. Time is cut into blocks of `hold` steps, a power
+    of two; in each block an environment changes its key every k steps, k one of 1, 2, 4, …, `hold` with equal probability. So each octave of k has the
+    same share of the time, as where single keys are held for k steps with P(k) ∝ 1/k².
+    """
+    if hold == 1:
+        return jax.random.split(stream(key, ACT, iteration), num)
+    octave = jax.random.randint(stream(key, HOLD, iteration // hold), (num,), 0, hold.bit_length())
+    since = iteration - iteration % 2**octave
+    return jax.vmap(lambda index, env: jax.random.fold_in(stream(key, ACT, index), env))(since, jnp.arange(num))
 
 
 def learn(

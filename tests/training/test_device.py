@@ -74,6 +74,35 @@ def test_each_ending_is_stored_as_what_it_is_with_its_own_successor():
     assert finished["episodes"] == ended.sum()
 
 
+@pytest.mark.parametrize("seeds", [1, 3])
+def test_environments_are_reset_only_in_a_step_that_ends_an_episode(seeds):
+    """A reset may cost as much as hundreds of steps: it is counted as it runs, here when the clock of 5 steps runs out."""
+    resets = []
+
+    def reset(key):
+        jax.debug.callback(lambda _: resets.append(1), jax.random.bits(key))
+        return jnp.zeros(()), jnp.zeros(1)
+
+    def step(key, state, action):
+        return (state + 1) % 5, TimeStep(action, action[0], jnp.zeros((), bool), state == 4)
+
+    env = JaxEnv(EnvSpec(1, (-1.0,), (1.0,)), reset, step, 5)
+    idle = Algorithm(lambda key: (), None, None, "replay", ("sample",))
+    config = LoopConfig(num_envs=2, capacity=1)
+    keys = jax.random.split(jax.random.key(0), seeds)
+    loop = jax.vmap(lambda key: init_loop(key, idle, env, config))(keys)
+    jax.block_until_ready(loop)
+    once = jax.jit(jax.vmap(lambda key, loop: env_steps(key, loop, idle, env, uniform=True)))
+    counts = []
+    for _ in range(6):
+        resets.clear()
+        loop, _ = once(keys, loop)
+        jax.block_until_ready(loop)
+        jax.effects_barrier()
+        counts.append(len(resets))
+    assert counts == [0, 0, 0, 0, 2 * seeds, 0]
+
+
 @pytest.mark.parametrize(("make", "signs"), [
     (lambda spec: make_sac(spec, SacConfig(hidden=(4,))), False),
     (lambda spec: make_s2ac(spec, S2acConfig(hidden=(4,), form="all", num_references=0, num_particles=3, num_steps=2)), True),

@@ -13,7 +13,7 @@ import numpy as np
 
 from s2ac.deploy.source import Trained
 from s2ac.envs.as_gymnasium import AsGymnasium
-from s2ac.envs.gymnasium.adapter import CUSTOM, HostEnvs, registered
+from s2ac.envs.gymnasium.adapter import HostEnvs, registered
 from s2ac.envs.gymnasium.simulators import MakeEnv
 from s2ac.envs.jax_env import JaxEnv
 from s2ac.envs.registry import EnvLike, entry_of, environment
@@ -90,10 +90,6 @@ def _films(
 
 def rendered(name: str) -> gymnasium.Env:
     """The environment, ready to give pictures; one line if it cannot here."""
-    if name.startswith(CUSTOM):
-        raise InvalidArgument(
-            f"env = {name!r} is an environment of your own: s2ac.deploy.video.play(agent, file, env=...)"
-        )
     entry = entry_of(name)
     if entry and not entry.gymnasium:
         if entry.make().render is None:

@@ -89,20 +89,7 @@ _DEMO = _entry(  # a small agent that reaches all three goals in under two minut
     (("s2ac", "s2ac-amortized"), _HOT_START),
 )
 
-_ON_MUJOCO = (  # the setting of the published results: docs/studies/mujoco.md tells how it was chosen
-    (
-        EVERY,
-        {
-            "steps": 300_000,
-            "log_every": 1_000,  # 15 seconds on two cores, and as long as Ctrl-C takes
-            "evaluate_every": 10_000,
-            "episodes": 10,
-            "checkpoint_every": 50_000,
-        },
-    ),
-    # As many updates a round as environments: on an accelerator a step of one costs as much as a step of eight.
-    (OFF_POLICY, {"num_envs": 8, "num_updates": 8, "overlap": True}),
-    (OFF_POLICY, {"capacity": 1_000_000, "warmup_steps": 5_000}),  # the second as in CleanRL's SAC
+_LOCOMOTION = (  # the setting of the published results: docs/studies/mujoco.md tells how it was chosen
     (
         MAXENT,
         {
@@ -110,8 +97,6 @@ _ON_MUJOCO = (  # the setting of the published results: docs/studies/mujoco.md t
             "batch_norm": True,  # CrossQ's critics: SAC's return is 1.04 to 3.3 times as high, by task
             "adam_b1": 0.5,  # CrossQ's
             "critic_learning_rate": 1e-3,  # as in CleanRL's SAC; at 100k steps of HalfCheetah 13 % above 3e-4
-            "min_std": 0.0067,  # a floor of 0.3 would keep the entropy above the temperature's aim, and α would go to 0
-            "max_std": 7.389,
         },
     ),
     (
@@ -126,21 +111,32 @@ _ON_MUJOCO = (  # the setting of the published results: docs/studies/mujoco.md t
     ),
     # The steps are all it has, and a fixed start meets no entropy's aim. Twenty steps are the paper's.
     (("s2ac-phi",), {"num_steps": 20, "step_size": 0.4, "learn_alpha": False}),
+    # A critic for the sampler alone, with cheap particles (logs 18 and 20); the start is SAC-NF's (log 21).
+    (("s2ac",), {"guide": (128, 128), "num_flows": 3, "num_particles": 4, "num_steps": 1}),
+)
+
+_ON_MUJOCO = (
+    (
+        EVERY,
+        {
+            "steps": 300_000,
+            "log_every": 1_000,  # 15 seconds on two cores, and as long as Ctrl-C takes
+            "evaluate_every": 10_000,
+            "episodes": 10,
+            "checkpoint_every": 50_000,
+        },
+    ),
+    # As many updates a round as environments: on an accelerator a step of one costs as much as a step of eight.
+    (OFF_POLICY, {"num_envs": 8, "num_updates": 8, "overlap": True}),
+    (OFF_POLICY, {"capacity": 1_000_000, "warmup_steps": 5_000}),  # the second as in CleanRL's SAC
+    *_LOCOMOTION,
     (("ppo",), {"normalize": True}),  # as in CleanRL's
 )
 
-_CHEAP = {  # a critic for the sampler alone, with cheap particles (logs 18 and 20); the start is SAC-NF's (log 21)
-    "guide": (128, 128),
-    "num_flows": 3,
-    "num_particles": 4,
-    "num_steps": 1,
-}
-
 _MUJOCO: dict[str, Entry] = {
-    "default": _entry(*_ON_MUJOCO, (("s2ac",), _CHEAP)),
+    "default": _entry(*_ON_MUJOCO),
     "categorical": _entry(  # FlashSAC's critics, temperature and batch; no results yet
         *_ON_MUJOCO,
-        (("s2ac",), _CHEAP),
         (STEIN, {"guide": (128, 128)}),  # the critics are large, and a sampler would climb them many times
         (
             MAXENT,
@@ -177,6 +173,14 @@ def _multigoal(discount: float) -> Entry:
     )
 
 
+_PLAYGROUND = _entry(  # thousands of simulators on an accelerator: few updates a step, large batches
+    (EVERY, {"steps": 5_000_000, "log_every": 102_400, "evaluate_every": 1_024_000, "checkpoint_every": 1_024_000}),
+    # One update for 16 steps and batches of 512, as in Playground's own setting for SAC (brax_sac_config, of 128 simulators).
+    (OFF_POLICY, {"num_envs": 1024, "num_updates": 64, "batch_size": 512, "capacity": 1_048_576}),
+    (OFF_POLICY, {"warmup_steps": 0}),  # the first round alone has 1,024 actions of a start that is nearly uniform
+    *_LOCOMOTION,
+)
+
 MUJOCO = re.compile(r"(Hopper|Walker2d|HalfCheetah|Ant|Humanoid)-v[45]")
 MULTIGOAL = {"multigoal": _multigoal(0.8), "multigoal-far": _multigoal(0.95)}
 PRESETS = ("default", "paper", "demo", "categorical")
@@ -194,4 +198,4 @@ def entry_of(preset: str, env: str) -> Entry:
     if task:
         made = _MUJOCO[preset]
         return {**made, "sql": {**made["sql"], "alpha": 1 / _SQL_REWARD_SCALES[task[1]]}}
-    return MULTIGOAL.get(env, {})
+    return _PLAYGROUND if env.startswith("playground:") else MULTIGOAL.get(env, {})

@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.custom_batching import custom_vmap
 
 from s2ac import replay as buffer
 from s2ac.algorithms.protocol import Algorithm
@@ -61,6 +62,17 @@ def init_loop(key: Key, algorithm: Algorithm, env: JaxEnv, config: LoopConfig) -
     )
 
 
+@custom_vmap
+def in_any_seed(flag: Array) -> Array:
+    """Whether the flag is set, under `vmap` in any of its rows: one number for all of them, so a `cond` on it stays a branch."""
+    return flag
+
+
+@in_any_seed.def_vmap
+def _(axis_size: int, batched: list[bool], flag: Array) -> tuple[Array, bool]:
+    return in_any_seed(jnp.any(flag)), False  # of a `vmap` around this one too
+
+
 def env_steps(
     key: Key, loop: LoopState, algorithm: Algorithm, env: JaxEnv, uniform: bool, hold: int = 1
 ) -> tuple[LoopState, Any]:
@@ -84,16 +96,21 @@ def env_steps(
         next_observation=step.observation,
     )
     ended = step.terminated | step.truncated
-    fresh_state, fresh_observation = jax.vmap(env.reset)(keys[:, 1])
+    going_on = (env_state, step.observation)
 
-    def choose(new: Array, old: Array) -> Array:
-        return jnp.where(ended.reshape((num,) + (1,) * (old.ndim - 1)), new, old)
+    def restarted() -> Any:
+        def choose(new: Array, old: Array) -> Array:
+            return jnp.where(ended.reshape((num,) + (1,) * (old.ndim - 1)), new, old)
 
+        return jax.tree.map(choose, jax.vmap(env.reset)(keys[:, 1]), going_on)
+
+    # A reset may cost as much as hundreds of steps.
+    env_state, observation = jax.lax.cond(in_any_seed(jnp.any(ended)), restarted, lambda: going_on)
     total = loop.episode_return + step.reward
     finished = {"return": jnp.sum(jnp.where(ended, total, 0)), "episodes": jnp.sum(ended, dtype=jnp.float32)}
     loop = loop._replace(
-        env=jax.tree.map(choose, fresh_state, env_state),
-        observation=choose(fresh_observation, step.observation),
+        env=env_state,
+        observation=observation,
         episode_return=jnp.where(ended, 0, total),
         iteration=loop.iteration + 1,
     )

@@ -15,7 +15,6 @@ import numpy as np
 
 import s2ac
 from s2ac.algorithms import ALGORITHMS
-from s2ac.envs.gymnasium.adapter import CUSTOM
 from s2ac.envs.jax_env import JaxEnv
 from s2ac.envs.registry import Make, jax_env, maker_of
 from s2ac.errors import Diverged, InvalidArgument, check_name
@@ -80,10 +79,6 @@ class Run:
         seeds = list(range(config.first_seed, config.first_seed + config.seeds))
         make = lambda spec: ALGORITHMS[algo].make(spec, algorithm_config)  # noqa: E731
         self.loop: DeviceLoop | HostLoop
-        if make_env is None and env_name.startswith(CUSTOM):
-            raise InvalidArgument(
-                f"env = {env_name!r} is an environment of your own: s2ac.load({str(directory)!r}, env=...) with it"
-            )
         if compiled := jax_env(env_name, make_env):
             check_has_effect(config, OF_GYMNASIUM, f"on {env_name}, which is written in JAX")
             self.loop = DeviceLoop(compiled, make, seeds, loop)

@@ -9,7 +9,9 @@ from s2ac.settings.entries import EVERY, PRESETS, entry_of
 
 
 @pytest.mark.parametrize("preset", PRESETS)
-@pytest.mark.parametrize("env", ["multigoal", "multigoal-far", "Hopper-v5", "Ant-v4", "Pendulum-v1", "playground:CheetahRun"])
+@pytest.mark.parametrize(
+    "env", ["multigoal", "multigoal-far", "Hopper-v5", "Ant-v4", "Pendulum-v1", "playground:CheetahRun"]
+)
 def test_every_field_of_an_entry_is_one_of_its_algorithms_own(preset, env):
     entry = entry_of(preset, env)
     assert not entry or tuple(entry) == EVERY == tuple(sorted(ALGORITHMS, key=EVERY.index))

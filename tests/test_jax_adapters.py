@@ -24,24 +24,28 @@ class BraxState(NamedTuple):
     obs: Any
     reward: Any
     done: Any
+    info: Any
 
 
 class Slide:
-    """Of Brax's protocol: a place that moves by the action, reward its size, done beyond 1; the observation is one of several."""
+    """Of Brax's protocol: a place that moves by the action, reward its size, done beyond 1; the observation is one of several.
+
+    Its state holds a random key, as Playground's does.
+    """
 
     observation_size = {"state": (2,), "privileged_state": (3,)}  # noqa: RUF012
     action_size = 2
 
-    def _state(self, place, done):
-        obs = {"state": place, "privileged_state": jnp.zeros(3)}
-        return BraxState(place, obs, jnp.sum(jnp.abs(place)), done)
+    def _state(self, place, done, key):
+        obs = {"state": place, "privileged_state": jax.random.normal(key, (3,))}
+        return BraxState(place, obs, jnp.sum(jnp.abs(place)), done, {"rng": jax.random.split(key, 1)[0]})
 
     def reset(self, key):
-        return self._state(jax.random.uniform(key, (2,), minval=-0.1, maxval=0.1), jnp.zeros(()))
+        return self._state(jax.random.uniform(key, (2,), minval=-0.1, maxval=0.1), jnp.zeros(()), key)
 
     def step(self, state, action):
         place = state.place + 0.3 * action
-        return self._state(place, (jnp.max(jnp.abs(place)) > 1).astype(jnp.float32))
+        return self._state(place, (jnp.max(jnp.abs(place)) > 1).astype(jnp.float32), state.info["rng"])
 
 
 def test_braxs_protocol_keeps_endings_apart_and_the_true_successor():

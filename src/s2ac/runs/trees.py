@@ -21,10 +21,20 @@ def name_of(path: Any) -> str:
     return "/".join(ON_DISK.get(part, part) for part in parts)
 
 
+def is_key(leaf: Any) -> bool:
+    """Whether a leaf is a random key, as an environment's state may hold one; files hold its numbers."""
+    return bool(jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.prng_key))
+
+
+def numbers(leaf: Any) -> Any:
+    """A leaf as files hold it."""
+    return jax.random.key_data(leaf) if is_key(leaf) else leaf
+
+
 def tree_to_arrays(tree: Any) -> dict[str, np.ndarray]:
     """Leaves by name."""
     leaves = jax.tree_util.tree_flatten_with_path(tree)[0]
-    return {name_of(path): np.array(leaf, order="C") for path, leaf in leaves}
+    return {name_of(path): np.array(numbers(leaf), order="C") for path, leaf in leaves}
 
 
 def arrays_to_tree(like: Any, arrays: dict[str, np.ndarray]) -> Any:
@@ -36,9 +46,14 @@ def arrays_to_tree(like: Any, arrays: dict[str, np.ndarray]) -> Any:
             f"the checkpoint belongs to another algorithm or size: {missing[0]} is in one, not both"
         )
     for name, (_, leaf) in zip(names, paths, strict=True):
+        leaf = numbers(leaf)
         if arrays[name].shape != leaf.shape or arrays[name].dtype != leaf.dtype:
             found = f"{arrays[name].dtype}{list(arrays[name].shape)}"
             raise DamagedCheckpoint(
                 f"the checkpoint belongs to another environment or size: {name} is {found}, not {leaf.dtype}{list(leaf.shape)}"
             )
-    return jax.tree.unflatten(structure, [arrays[name] for name in names])
+
+    def restored(name: str, leaf: Any) -> Any:
+        return jax.random.wrap_key_data(arrays[name], impl=jax.random.key_impl(leaf)) if is_key(leaf) else arrays[name]
+
+    return jax.tree.unflatten(structure, [restored(name, leaf) for name, (_, leaf) in zip(names, paths, strict=True)])

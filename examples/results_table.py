@@ -122,9 +122,9 @@ def multigoal_table(directory: Path) -> str:
     lines = [
         "## Every system on multigoal",
         "",
-        f"Gap J* − J(π) with a 95 % t interval, by `{command_of(directory)}`. The last column is about intervals that do not overlap.",
+        f"Gap J* − J(π) with a 95 % t interval, by `{command_of(directory)}`. The last column compares the intervals: closer means that they do not overlap.",
         "",
-        row("system, rule", *alphas, "agents with all goals, %", "against SAC"),
+        row("system, rule", *alphas, "agents with all goals, %", "interval, against SAC's"),
         "|---|---|---|---|---|---|---|",
         row("exact optimum", *values, "–", "–"),
     ]
@@ -177,7 +177,7 @@ def against(gaps: list[Estimate], reference: list[Estimate]) -> str:
     for word in dict.fromkeys(words):
         where = [f"{a:g}" for a, found in zip(ALPHAS, words, strict=True) if found == word]
         at = "at every α" if len(where) == len(ALPHAS) else f"at α = {', '.join(where)}"
-        parts.append(f"{'no difference seen' if word == 'overlap' else word} {at}")
+        parts.append(f"{'overlapping' if word == 'overlap' else word} {at}")
     return "; ".join(parts)
 
 
@@ -195,7 +195,12 @@ def claims_table(study: str, directory: Path) -> str:
 
 def agents_table(directory: Path) -> str:
     """The shipped agents: the last evaluation of each."""
-    lines = ["## Shipped agents", "", "On multigoal, one seed each: an illustration, not a comparison.", ""]
+    lines = [
+        "## Shipped agents",
+        "",
+        "On multigoal, one seed each: an illustration, not a comparison. Returns leave out the entropy that most of them also maximise, and the discount, so a higher return is not a smaller gap.",
+        "",
+    ]
     lines += ["| name | steps | rule | return |", "|---|---|---|---|"]
     for file in sorted(directory.glob("*/*/metrics.jsonl")):
         rows = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]

@@ -61,6 +61,7 @@ def test_deterministic_is_the_greedy_rule(algo, greedy):
     np.testing.assert_array_equal(
         agent.predict(place, deterministic=True, draw=1), agent.predict(place, greedy, draw=1)
     )
+    np.testing.assert_array_equal(agent.predict(place, deterministic=True), agent.predict(place, deterministic=True))
     assert (agent.predict(place, draw=1) != agent.predict(place, deterministic=True, draw=1)).any()
     with pytest.raises(InvalidArgument, match="deterministic = True: must be left out beside select = 'sample'"):
         agent.predict(place, "sample", deterministic=True)

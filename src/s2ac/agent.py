@@ -176,12 +176,13 @@ class Agent:
         Args:
             observation: numbers `[O]` or `[B, O]`, or a Dict observation as the environment gives it.
             select: sample (the default), softmax, argmax, mean or amortized, as the algorithm has them (`agent.algorithm.rules`).
-            deterministic: by the algorithm's greedy rule: `argmax` for S²AC and SQL, `mean` for the others.
+            deterministic: by the algorithm's greedy rule, `argmax` for S²AC and SQL, `mean` for the others; always the same action for an observation.
             seed_index: whose policy, 0 for the first seed.
             draw: the same number gives the same random draws; otherwise each call draws new ones.
         """
         flat = checked(observation, self.spec.observation_size, self._layout)
         select = rule_of(self.algorithm, select, deterministic)
+        draw = 0 if deterministic and draw is None else draw
         compiled = self._compiled.get(select)
         if compiled is None:
             compiled = self._compiled[select] = compiled_action(self.algorithm, self.spec, select)

@@ -95,7 +95,7 @@ def run_selftest(out: Path, thorough: bool) -> Path:
     """Try every promise in a directory below `out`, which is removed afterwards; the page. An error if one did not hold."""
     try:
         make_directory(out)
-        with tempfile.TemporaryDirectory(prefix="work-", dir=out) as work:
+        with tempfile.TemporaryDirectory(prefix="work-", dir=out.absolute()) as work:
             findings = try_all(Here(Path(work), thorough, {}))
         about = about_here(out, thorough)
         whole = {"about": about, "findings": [each._asdict() for each in findings]}

@@ -287,7 +287,7 @@ def test_command_redraws_from_records(tmp_path, capsys):
 @pytest.mark.parametrize(("arguments", "message"), [
     (["mujoco", "--merge", "nowhere"], "nowhere holds no records"),  # before anything is trained
     (["entropy", "--tasks", "Hopper"], "--tasks is no option of the study entropy"),
-    (["runtime", "--at-once", "2"], "--at-once is no option of the study runtime"),
+    (["runtime", "--on", "local:2"], "--on is no option of the study runtime"),
     (["mujoco", "--from-results", "results/mujoco", "--scale", "paper"], "--scale goes with a run, not with --from-results"),
     (["multigoal", "--from-results", str(SHIPPED / "entropy")], "a record without name, kind, alpha: of another study?"),
     (["entropy", "--from-results", str(SHIPPED / "multigoal")], "a record without study: of another study?"),
@@ -390,7 +390,7 @@ def test_runs_at_once_are_those_one_after_the_other(tmp_path, capsys):
         assert main([*arguments, "--out", str(out)]) == 0  # finds all done
         return read_all([out])
 
-    assert records("--at-once", "2") == records()
+    assert records("--on", "local:2") == records()
     assert "run 1 of 1, sac-Hopper-seeds0-1" in (tmp_path / "2" / "logs" / "sac-Hopper-seeds0-1.txt").read_text()
     assert "ended with code 0" in capsys.readouterr().out
 

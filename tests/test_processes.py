@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from s2ac.errors import S2acError
-from s2ac.launch.processes import Call, side_by_side
+from s2ac.launch.calls import Call, place_of
+from s2ac.launch.processes import side_by_side
 from s2ac.training.signals import signals
 
 SCRIPT = """
@@ -89,3 +90,32 @@ def test_calls_end_with_their_parent(tmp_path):
     process.kill()
     process.communicate()
     until(lambda: all((tmp_path / name).read_text() == "stopped" for name in "ab"))
+
+
+def dies_once(path: Path) -> int:
+    """Killed at the first call, done at the second."""
+    if not path.exists():
+        path.touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    return 0
+
+
+def test_a_killed_process_is_begun_again(tmp_path):
+    seen = []
+    calls = [Call("once", dies_once, (tmp_path / "once",)), Call("bad", fails, ())]
+    assert side_by_side(calls, 2, tmp_path / "logs", 1, seen.append) == {"once": 0, "bad": 2}
+    assert {"once": None, "bad": None} in seen
+    assert seen[-1] == {"once": 0, "bad": 2}
+    (tmp_path / "once").unlink()
+    assert side_by_side(calls[:1], 2, tmp_path / "logs") == {"once": -signal.SIGKILL}
+
+
+@pytest.mark.parametrize("on", ["", "local", "local:0", "local:-1", "cloud", "local:x"])
+def test_an_unknown_place_is_refused(on):
+    with pytest.raises(S2acError, match=r"on = '.*': must be here, or local:N"):
+        place_of(on)
+
+
+def test_places():
+    assert place_of("here") == ("here", 1)
+    assert place_of("local:3") == ("local", 3)

@@ -10,47 +10,53 @@ from collections.abc import Callable, Iterable
 from multiprocessing.connection import wait
 from multiprocessing.process import BaseProcess
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from s2ac.errors import S2acError
+from s2ac.launch.calls import Call, Watch
 from s2ac.output import say
 from s2ac.training.signals import signals
 
 
-class Call(NamedTuple):
-    """What a process is to do; what the function returns is its exit code."""
-
-    name: str
-    function: Callable[..., int]
-    arguments: tuple[Any, ...]
-
-
-def side_by_side(calls: Iterable[Call], at_once: int, logs: Path) -> dict[str, int]:
-    """Exit codes by name; what a call prints is in LOGS/NAME.txt.
+def side_by_side(
+    calls: Iterable[Call], at_once: int, logs: Path, retries: int = 0, watch: Watch | None = None
+) -> dict[str, int]:
+    """Exit codes by name; what a call prints is in LOGS/NAME.txt. A process that is killed is begun again, at most `retries` times.
 
     The first SIGINT or SIGTERM is passed on to the calls that run, as a SIGTERM, and no other is begun: it has no code.
     """
     logs.mkdir(parents=True, exist_ok=True)
     context = multiprocessing.get_context("spawn")  # never forked, since JAX has threads
-    waiting, told = list(calls), False
-    running: dict[str, BaseProcess] = {}
+    waiting, told = [(call, retries) for call in calls], False
+    running: dict[str, tuple[BaseProcess, Call, int]] = {}
     codes: dict[str, int] = {}
     with signals() as stop:
         while running or (waiting and not stop.asked):
             while waiting and len(running) < at_once and not stop.asked:
-                call = waiting.pop(0)
+                call, left = waiting.pop(0)
                 log = str(logs / f"{call.name}.txt")
-                running[call.name] = context.Process(target=_alone, args=(*call[1:], log, os.getpid()))
-                running[call.name].start()
-                say(f"{call.name}: begun, see {log}")
+                running[call.name] = context.Process(target=_alone, args=(*call[1:], log, os.getpid())), call, left
+                running[call.name][0].start()
+                if watch is None:
+                    say(f"{call.name}: begun, see {log}")
             if stop.asked and not told:
                 told = True
-                for process in running.values():
+                for process, *_ in running.values():
                     process.terminate()
-            wait([process.sentinel for process in running.values()], timeout=0.5)
-            for name in [name for name, process in running.items() if not process.is_alive()]:
-                codes[name] = running.pop(name).exitcode or 0
-                say(f"{name}: ended with code {codes[name]}")
+            if watch:
+                watch({**codes, **dict.fromkeys(running)})
+            wait([process.sentinel for process, *_ in running.values()], timeout=0.5)
+            for name in [name for name, (process, *_) in running.items() if not process.is_alive()]:
+                process, call, left = running.pop(name)
+                code = process.exitcode or 0
+                if code < 0 and left and not stop.asked:
+                    waiting.insert(0, (call, left - 1))
+                    continue
+                codes[name] = code
+                if watch is None:
+                    say(f"{name}: ended with code {code}")
+    if watch:
+        watch(codes)
     return codes
 
 

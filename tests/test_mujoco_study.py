@@ -14,7 +14,7 @@ from s2ac.studies.mujoco import jobs as mujoco
 from s2ac.studies.mujoco.claims import cells, decide, results_table, whole_table
 from s2ac.studies.mujoco.exchange import RANDOM_AND_TD3, td3_table
 from s2ac.studies.mujoco.figures import curve_of, smoothed
-from s2ac.studies.mujoco.jobs import SCALES, SYSTEMS, TASKS, Job, jobs, protocol_of, record_of, rules_of, train_job
+from s2ac.studies.mujoco.jobs import SCALES, SYSTEMS, TASKS, jobs, protocol_of, record_of, rules_of, train_job
 from s2ac.studies.mujoco.records import (
     UNITS,
     merge,
@@ -330,8 +330,8 @@ def job_of(seeds=3):
 def test_one_seed_that_diverges_leaves_the_others_whole(tmp_path):
     """Together they stop at once; alone, seed 1 stops at step 100 and the others end."""
 
-    def go(directory, job: Job):
-        run, steps = job.settings.run, int(job.settings.run.steps)
+    def go(directory, settings):
+        run, steps = settings.run, int(settings.run.steps)
         if run.seeds > 1:
             raise Diverged("critic_loss of seed 1 is not finite")
         directory.mkdir(parents=True)

@@ -1,0 +1,78 @@
+"""A sweep from start to end: its directory, the runs that are not done yet, results.csv and the page.
+
+OUT/sweep.json      what was asked for, and the settings that tell each run from the others
+OUT/results.csv     a row for each run and seed
+OUT/runs/NAME       the runs, each as `s2ac train` makes it
+OUT/logs/NAME.txt   what they printed
+"""
+
+import os
+from pathlib import Path
+
+import jax
+
+from s2ac.errors import InvalidArgument, S2acError
+from s2ac.launch.calls import Call, place_of
+from s2ac.launch.launch import launch
+from s2ac.output import say
+from s2ac.runs.files import SMALL, parse_json, read_regular
+from s2ac.runs.places import checked_path
+from s2ac.studies.study import open_output, write_json
+from s2ac.sweep.asked import FREE, Asked, Text
+from s2ac.sweep.plan import Planned, plan
+from s2ac.sweep.results import Progress
+from s2ac.sweep.work import train_one
+from s2ac.text import printable
+
+
+def run_sweep(asked: Asked, text: Text) -> Path:
+    """Train what is not done yet, at the place that was asked for; the same call goes on with what a signal, a crash or a failure left."""
+    runs = plan(asked, text)
+    place = place_of(asked.on)
+    out = open_output(checked_path("out", asked.out))
+    _remember(out / "sweep.json", asked, runs)
+    _prepare(out, asked.cpus)
+    progress = Progress(out, runs)
+    todo = [run for run in runs if progress.results[run.name].status != "done"]
+    say(printable(f"{len(runs)} runs in {out}, {len(runs) - len(todo)} done before; on {asked.on}"))
+    calls = [Call(run.name, train_one, (out / "runs" / run.name, run.settings)) for run in todo]
+    launch(calls, place, out / "logs", asked.retries, progress)
+    progress.save()
+    return _tell(out, progress)
+
+
+def _remember(path: Path, asked: Asked, runs: list[Planned]) -> None:
+    """Write sweep.json, or refuse a directory of another sweep."""
+    whole = {"version": 1, "asked": asked._asdict(), "runs": {run.name: run.chosen for run in runs}}
+    if path.exists():
+        try:
+            found = parse_json(read_regular(path, SMALL))["asked"]
+            other = [name for name in Asked._fields if name not in FREE and found.get(name) != getattr(asked, name)]
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+            raise S2acError(f"{path} is damaged: put it back from a copy, or take another --out") from error
+        if other:
+            raise InvalidArgument(f"{path.parent} holds a sweep with other {', '.join(other)}: take another --out")
+    write_json(path, whole)
+
+
+def _prepare(out: Path, cpus: int) -> None:
+    """What this process and those that it starts find in their environment."""
+    os.environ["NPROC"] = str(cpus)  # the same number of threads wherever a run goes: its last bits depend on it
+    os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # or the first one takes the accelerator's memory
+    if "JAX_COMPILATION_CACHE_DIR" not in os.environ:  # runs that differ in their seed alone compile the same program
+        os.environ["JAX_COMPILATION_CACHE_DIR"] = str((out / "compiled").resolve())
+        jax.config.update("jax_compilation_cache_dir", os.environ["JAX_COMPILATION_CACHE_DIR"])
+
+
+def _tell(out: Path, progress: Progress) -> Path:
+    """What came out of it; runs that failed are named in the end, when all else is there."""
+    failed = progress.of("failed")
+    say(printable(f"results: {out / 'results.csv'}"))
+    if len(progress.of("done")) + len(failed) < len(progress.runs):
+        say("stopped before the end: the same command goes on where it stopped")
+    if failed:
+        why = progress.results[failed[0]].reason
+        raise S2acError(
+            f"{len(failed)} of {len(progress.runs)} runs failed, {failed[0]}: {why}; the same command tries them again"
+        )
+    return out

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from report_runs import Outline
 from runs import COMMAND, digest, environment
 from s2ac.cli.main import main
 from s2ac.errors import InvalidArgument
@@ -138,6 +139,13 @@ def test_a_failed_run_is_a_row_and_leaves_the_others(tmp_path, monkeypatch, caps
     assert "1 done before" in said
     assert [row["status"] for row in rows(out)] == ["done", "done"]
     assert (out / "runs" / second.name / "metrics.jsonl").stat().st_mtime_ns == before
+    (out / "report.html").unlink()
+    assert main(["report", str(out)]) == 0
+    page = json.loads(Outline((out / "report.html").read_text()).scripts[0])["sweep"]
+    assert page["counts"] == {"done": 2, "failed": 0}
+    (env,) = page["envs"]
+    assert env["groups"][0]["mean"] == page["rows"][0]["return"] >= page["rows"][1]["return"]
+    assert env["groups"][0]["curve"]["steps"] == [80]
     assert main([*arguments, "--steps", "160"]) == 2
     assert "holds a sweep with other steps: take another --out" in capsys.readouterr().err
     asked = json.loads((out / "sweep.json").read_text())["asked"]

@@ -48,9 +48,13 @@ def result_of(directory: Path, run: Planned) -> Result:
 
 
 def _returns(directory: Path, run: Planned) -> dict[int, tuple[int, float]]:
+    return {row["seed"]: (row["env_step"], row["return"]) for row in evaluations(directory, run)}
+
+
+def evaluations(directory: Path, run: Planned) -> list[dict[str, Any]]:
+    """Its records of evaluation by its first rule."""
     path, rule = directory / "metrics.jsonl", run.settings.run.select[0]
-    rows = read_records(path) if path.exists() else []
-    return {row["seed"]: (row["env_step"], row["return"]) for row in rows if row.get("rule") == rule}
+    return [row for row in read_records(path) if row.get("rule") == rule] if path.exists() else []
 
 
 def write_csv(path: Path, runs: Sequence[Planned], results: Mapping[str, Result]) -> None:
@@ -140,8 +144,3 @@ def _reached(directory: Path) -> float:
             return float(parse_json(file.read().split(b"\n")[-2])["env_step"])
     except (OSError, ValueError, IndexError, KeyError, TypeError):
         return 0.0
-
-
-def row_of(result: Result) -> dict[str, Any]:
-    """As the page has it."""
-    return {"status": result.status, "reason": result.reason, "mean": result.mean}

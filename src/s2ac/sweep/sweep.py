@@ -15,10 +15,11 @@ from s2ac.errors import InvalidArgument, S2acError
 from s2ac.launch.calls import Call, place_of
 from s2ac.launch.launch import launch
 from s2ac.output import say
-from s2ac.runs.files import SMALL, parse_json, read_regular
+from s2ac.runs.files import RECORDS, parse_json, read_regular
 from s2ac.runs.places import checked_path
 from s2ac.studies.study import open_output, write_json
 from s2ac.sweep.asked import FREE, Asked, Text
+from s2ac.sweep.page import write_page
 from s2ac.sweep.plan import Planned, plan
 from s2ac.sweep.results import Progress
 from s2ac.sweep.work import train_one
@@ -45,14 +46,26 @@ def _remember(path: Path, asked: Asked, runs: list[Planned]) -> None:
     """Write sweep.json, or refuse a directory of another sweep."""
     whole = {"version": 1, "asked": asked._asdict(), "runs": {run.name: run.chosen for run in runs}}
     if path.exists():
-        try:
-            found = parse_json(read_regular(path, SMALL))["asked"]
-            other = [name for name in Asked._fields if name not in FREE and found.get(name) != getattr(asked, name)]
-        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-            raise S2acError(f"{path} is damaged: put it back from a copy, or take another --out") from error
-        if other:
+        found = _remembered(path)
+        if other := [
+            name for name in Asked._fields if name not in FREE and getattr(found, name) != getattr(asked, name)
+        ]:
             raise InvalidArgument(f"{path.parent} holds a sweep with other {', '.join(other)}: take another --out")
     write_json(path, whole)
+
+
+def _remembered(path: Path) -> Asked:
+    """What sweep.json says was asked for."""
+    try:
+        return Asked(**parse_json(read_regular(path, RECORDS))["asked"])
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise S2acError(f"{path} is damaged: put it back from a copy, or take another --out") from error
+
+
+def report_sweep(out: Path) -> Path:
+    """The page of a sweep, as it stands."""
+    progress = Progress(out, plan(_remembered(out / "sweep.json"), Text(None, "")))
+    return write_page(out, list(progress.runs.values()), progress.results)
 
 
 def _prepare(out: Path, cpus: int) -> None:
@@ -67,7 +80,8 @@ def _prepare(out: Path, cpus: int) -> None:
 def _tell(out: Path, progress: Progress) -> Path:
     """What came out of it; runs that failed are named in the end, when all else is there."""
     failed = progress.of("failed")
-    say(printable(f"results: {out / 'results.csv'}"))
+    page = write_page(out, list(progress.runs.values()), progress.results)
+    say(printable(f"results: {out / 'results.csv'}; page: {page}"))
     if len(progress.of("done")) + len(failed) < len(progress.runs):
         say("stopped before the end: the same command goes on where it stopped")
     if failed:

@@ -90,7 +90,7 @@ def test_flags_count_more_and_make_a_sweep_of_their_own(tmp_path):
     ('"multigoal"', '"multigaol"', "env = 'multigaol': Gymnasium knows no such environment (did you mean 'multigoal'?)"),
     ('"multigoal"', "3", "sweep.toml, line 2: env = 3: must be a name or a list of names"),
     ('"sac"', '"sca"', "algo = 'sca': must be one of"),
-    ("steps = 80", 'on = "local"', "sweep.toml, line 5: on = 'local': must be here, or local:N"),
+    ("steps = 80", 'on = "local"', "sweep.toml, line 5: on = 'local': must be here, local:N"),
 ])  # fmt: skip
 def test_a_mistake_is_one_line_that_says_where(old, new, message, tmp_path):
     path = written(tmp_path, FILE.format(steps=80).replace(old, new))

@@ -36,10 +36,14 @@ class Sweep:
     """The sweep's directory. Default: runs/FILE."""
 
     on: str | None = None
-    """Where runs go: here, one after the other, or local:N, N side by side. Default: here."""
+    """Where runs go: here, one after the other; local:N, N side by side; ray, a Ray cluster of this machine; ray://HOST:PORT, one that
+    is there. Default: here."""
 
     cpus: int | None = None
-    """Threads of each run. Default: 1."""
+    """Threads of each run, and what it reserves on Ray. Default: 1."""
+
+    gpus: float | None = None
+    """On Ray: GPUs that each run reserves, also a fraction. Default: 0."""
 
     retries: int | None = None
     """How often a run is begun again whose process was killed. Default: 3."""

@@ -6,21 +6,16 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from multiprocessing.connection import wait
 from multiprocessing.process import BaseProcess
 from pathlib import Path
-from typing import Any
 
-from s2ac.errors import S2acError
-from s2ac.launch.calls import Call, Watch
-from s2ac.output import say
+from s2ac.launch.calls import Call, Watch, carry_out
 from s2ac.training.signals import signals
 
 
-def side_by_side(
-    calls: Iterable[Call], at_once: int, logs: Path, retries: int = 0, watch: Watch | None = None
-) -> dict[str, int]:
+def side_by_side(calls: Iterable[Call], at_once: int, logs: Path, retries: int, watch: Watch) -> dict[str, int]:
     """Exit codes by name; what a call prints is in LOGS/NAME.txt. A process that is killed is begun again, at most `retries` times.
 
     The first SIGINT or SIGTERM is passed on to the calls that run, as a SIGTERM, and no other is begun: it has no code.
@@ -35,16 +30,13 @@ def side_by_side(
             while waiting and len(running) < at_once and not stop.asked:
                 call, left = waiting.pop(0)
                 log = str(logs / f"{call.name}.txt")
-                running[call.name] = context.Process(target=_alone, args=(*call[1:], log, os.getpid())), call, left
+                running[call.name] = context.Process(target=_alone, args=(call, log, os.getpid())), call, left
                 running[call.name][0].start()
-                if watch is None:
-                    say(f"{call.name}: begun, see {log}")
             if stop.asked and not told:
                 told = True
                 for process, *_ in running.values():
                     process.terminate()
-            if watch:
-                watch({**codes, **dict.fromkeys(running)})
+            watch({**codes, **dict.fromkeys(running)})
             wait([process.sentinel for process, *_ in running.values()], timeout=0.5)
             for name in [name for name, (process, *_) in running.items() if not process.is_alive()]:
                 process, call, left = running.pop(name)
@@ -53,26 +45,18 @@ def side_by_side(
                     waiting.insert(0, (call, left - 1))
                     continue
                 codes[name] = code
-                if watch is None:
-                    say(f"{name}: ended with code {code}")
-    if watch:
-        watch(codes)
+    watch(codes)
     return codes
 
 
-def _alone(function: Callable[..., int], arguments: tuple[Any, ...], log: str, parent: int) -> None:
+def _alone(call: Call, log: str, parent: int) -> None:
     """In the new process: what it prints goes to `log`, and it ends soon after its parent."""
     os.setsid()  # a Ctrl-C is the parent's to pass on
     to = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
     for stream in (1, 2):
         os.dup2(to, stream)
     threading.Thread(target=_end_after, args=(parent,), daemon=True).start()
-    try:
-        code = function(*arguments)
-    except S2acError as error:
-        say(f"error: {error}", sys.stderr)
-        code = error.exit_code
-    sys.exit(code)
+    sys.exit(carry_out(call))
 
 
 def _end_after(parent: int) -> None:

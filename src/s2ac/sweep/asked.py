@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from s2ac.errors import InvalidArgument, S2acError, check_count, nearest, shown
+from s2ac.errors import InvalidArgument, S2acError, check_between, check_count, nearest, shown
 from s2ac.launch.calls import place_of
 from s2ac.runs.files import SMALL, read_regular
 
@@ -25,13 +25,14 @@ class Asked(NamedTuple):
     out: str
     on: str
     cpus: int
+    gpus: float
     retries: int
 
 
 DEFAULTS: Values = {
-    "algo": ["s2ac"], "seeds": 1, "steps": None, "preset": "default", "settings": {}, "on": "here", "cpus": 1, "retries": 3,
+    "algo": ["s2ac"], "seeds": 1, "steps": None, "preset": "default", "settings": {}, "on": "here", "cpus": 1, "gpus": 0.0, "retries": 3,
 }  # fmt: skip
-FREE = ("out", "on", "cpus", "retries")
+FREE = ("out", "on", "cpus", "gpus", "retries")
 """What the results do not depend on, or that a sweep that goes on may have otherwise. (Threads of a run are noted by the run itself.)"""
 
 
@@ -118,8 +119,11 @@ def _names(text: Text, name: str, value: Any) -> list[str]:
 
 
 def _check(asked: Asked) -> None:
-    place_of(asked.on)
     check_count("cpus", asked.cpus, 1)
+    check_between("gpus", asked.gpus, 0, 64)
+    place = place_of(asked.on)
+    if asked.gpus and place.kind != "ray":
+        raise InvalidArgument(f"gpus = {asked.gpus:g}: goes with on = 'ray'; elsewhere all runs share what there is")
     check_count("retries", asked.retries, 0)
     seeds = asked.seeds
     for seed in seeds if isinstance(seeds, list) else [seeds]:

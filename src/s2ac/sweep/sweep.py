@@ -29,14 +29,14 @@ from s2ac.text import printable
 def run_sweep(asked: Asked, text: Text) -> Path:
     """Train what is not done yet, at the place that was asked for; the same call goes on with what a signal, a crash or a failure left."""
     runs = plan(asked, text)
-    place = place_of(asked.on)
+    place = place_of(asked.on, asked.cpus, asked.gpus)
     out = open_output(checked_path("out", asked.out))
     _remember(out / "sweep.json", asked, runs)
     _prepare(out, asked.cpus)
     progress = Progress(out, runs)
     todo = [run for run in runs if progress.results[run.name].status != "done"]
     say(printable(f"{len(runs)} runs in {out}, {len(runs) - len(todo)} done before; on {asked.on}"))
-    calls = [Call(run.name, train_one, (out / "runs" / run.name, run.settings)) for run in todo]
+    calls = [Call(run.name, train_one, ((out / "runs" / run.name).absolute(), run.settings)) for run in todo]
     launch(calls, place, out / "logs", asked.retries, progress)
     progress.save()
     return _tell(out, progress)

@@ -46,6 +46,7 @@ def done_before(directory: Path, job: Job) -> bool:
 def campaign_on(directory: Path, todo: list[Job], command: str, place: Place) -> bool:
     """`campaign` with runs side by side; whether all is done. A run that fails leaves the others to go on."""
     os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # or the first one takes the accelerator's memory
+    directory = directory.absolute()  # on a cluster a call may find itself elsewhere
     todo = [job for job in todo if not done_before(directory, job)]
     calls = [Call(job.name, _train_one, (directory, job, command)) for job in todo]
     codes = launch(calls, place, directory / "logs")

@@ -32,6 +32,10 @@ KILLED = -9
 def ray_and_tune(address: str = "") -> tuple[Any, Any]:
     """Ray and its Tune, for a cluster at an address or one of this machine. Nothing of either is imported before: they read the environment then."""
     os.environ.update(QUIET)
+    if not address or address.startswith(("127.0.0.1:", "localhost:")):
+        os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = (
+            "0"  # the one switch that keeps all of Ray's ports on loopback
+        )
     if not address:
         os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))  # of this cluster alone
     if "RAY_AUTH_TOKEN" in os.environ or (Path.home() / ".ray" / "auth_token").exists():
@@ -54,7 +58,7 @@ def cluster(address: str) -> Iterator[Any]:
         env.pop("JAX_COMPILATION_CACHE_DIR", None)  # nodes may have other processors
         options |= {"address": address}
     else:
-        options |= {"address": "local", "include_dashboard": False, "_node_ip_address": "127.0.0.1"}
+        options |= {"address": "local", "include_dashboard": False}
     try:
         ray.init(runtime_env={"env_vars": env}, **options)
     except Exception as error:  # of many kinds
@@ -133,7 +137,8 @@ def on_cluster(calls: Sequence[Call], place: Place, logs: Path, retries: int, wa
         )  # fmt: skip
         space = {"name": tune.grid_search(list(work))}
         resources = tune.with_resources(trial, {"cpu": place.cpus, "gpu": place.gpus})
-        tune.Tuner(resources, param_space=space, run_config=run).fit()
+        # A worker that has done a call takes the next one: it has imported and compiled already.
+        tune.Tuner(resources, param_space=space, tune_config=tune.TuneConfig(reuse_actors=True), run_config=run).fit()
     return {name: code for name, code in watcher.codes.items() if code is not None}
 
 

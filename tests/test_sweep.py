@@ -1,11 +1,13 @@
 """Sweeps: what they are asked for, what they leave, and that a kill changes nothing."""
 
 import csv
+import importlib.util
 import json
 import os
 import random
 import signal
 import subprocess
+import sys
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -19,6 +21,8 @@ from s2ac.errors import InvalidArgument
 from s2ac.runs.lock import holder
 from s2ac.sweep.asked import read_asked
 from s2ac.sweep.plan import plan
+
+RAY = importlib.util.find_spec("ray") is not None
 
 FILE = """
 env = "multigoal"
@@ -118,6 +122,24 @@ def rows(out):
         return list(csv.DictReader(file))
 
 
+def test_a_cluster_that_is_not_there(tmp_path, capsys):
+    """The address is looked at before Ray is asked for, which takes long to say so."""
+    arguments = sweep(written(tmp_path), tmp_path / "out", "ray://127.0.0.1:1")
+    assert main(arguments) == 2
+    assert "on = 'ray://127.0.0.1:1': no cluster answers there" in capsys.readouterr().err
+
+
+@pytest.mark.skipif(RAY, reason="Ray is installed")
+def test_without_ray(tmp_path, capsys):
+    assert main(sweep(written(tmp_path), tmp_path / "out", "ray")) == 2
+    assert "needs Ray, which is missing (No module named 'ray'): pip install 's2ac[ray]'" in capsys.readouterr().err
+
+
+def test_nothing_imports_ray_before_it_is_needed():
+    script = "import sys, s2ac.cli.main, s2ac.launch.cluster, s2ac.sweep.sweep; sys.exit('ray' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", script]).returncode == 0
+
+
 def test_a_failed_run_is_a_row_and_leaves_the_others(tmp_path, monkeypatch, capsys):
     """In this process; then the same command tries it again, and another sweep is refused."""
     monkeypatch.setenv("JAX_COMPILATION_CACHE_DIR", os.environ.get("JAX_COMPILATION_CACHE_DIR", ""))
@@ -152,50 +174,57 @@ def test_a_failed_run_is_a_row_and_leaves_the_others(tmp_path, monkeypatch, caps
     assert (asked["env"], asked["seeds"]) == (["multigoal"], 1)
 
 
-def processes_in(place: Path) -> list[int]:
-    """Living processes that were started in a directory."""
+def processes_with(token: str) -> list[int]:
+    """Living processes that have this word in their environment."""
     found = []
     for process in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
-            if Path(os.readlink(process / "cwd")) == place and "Z" not in (process / "stat").read_text().split()[2]:
+            if token.encode() in (process / "environ").read_bytes():
                 found.append(int(process.name))
     return found
 
 
 def killed_sweep(arguments, out, env, cwd, kills, seed):
-    """Run a sweep to its end, with workers and the driver killed in turn at random moments; how often it was begun."""
-    generator, begun, left = random.Random(seed), 0, kills
+    """Run a sweep to its end; at random moments while runs are trained a worker or the driver is killed, in turn. How often it was begun."""
+    generator, begun = random.Random(seed), 0
     while True:
         begun += 1
         with subprocess.Popen([*COMMAND, *arguments], env=env, cwd=cwd, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as driver:  # fmt: skip
-            while left and driver.poll() is None:
-                time.sleep(generator.uniform(4, 8) if left % 2 else generator.uniform(1, 3))
-                workers = [pid for run in sorted(out.glob("runs/*")) if (pid := holder(run))]
-                if left % 2 and driver.poll() is None:
-                    driver.kill()
-                elif workers:
-                    os.kill(generator.choice(workers), signal.SIGKILL)
-                else:
-                    continue
-                left -= 1
+            while kills and driver.poll() is None:
+                if workers := [pid for run in sorted(out.glob("runs/*")) if (pid := holder(run))]:
+                    time.sleep(generator.uniform(0, 2))
+                    if kills % 2 == 0:
+                        driver.kill()
+                    else:
+                        with suppress(ProcessLookupError):
+                            os.kill(generator.choice(workers), signal.SIGKILL)
+                    kills -= 1
+                    time.sleep(1)
             said = driver.stdout.read()
         if driver.returncode != -signal.SIGKILL:
             assert driver.returncode == 0, said
-            assert left == 0, f"ended with {left} kills left: too few steps"
+            assert kills == 0, f"ended with {kills} kills left: too few steps"
             return begun
 
 
-@pytest.mark.slow
-def test_a_sweep_that_is_killed_gives_the_bits_of_one_that_is_not(tmp_path):
-    """local:2, six kills of workers and drivers: the same csv, the same final states, and no process left."""
-    path, env = written(tmp_path, FILE.format(steps=4000)), environment(tmp_path / "compiled")
+def check_killed(tmp_path, on, kills, steps=4000):
+    """A sweep that is killed leaves the csv and the final states of one of local:2 that is not, and no process."""
+    token = f"sweep-{os.getpid()}-{time.time()}"
+    path, env = written(tmp_path, FILE.format(steps=steps)), {**environment(tmp_path / "compiled"), "S2AC_TEST": token}
     whole, killed = tmp_path / "whole", tmp_path / "killed"
     subprocess.run([*COMMAND, *sweep(path, whole)], env=env, cwd=tmp_path, check=True, stdout=subprocess.DEVNULL)
-    assert killed_sweep(sweep(path, killed), killed, env, tmp_path, 6, "local") > 1
+    assert killed_sweep(sweep(path, killed, on), killed, env, tmp_path, kills, on) > 1
     assert (killed / "results.csv").read_bytes() == (whole / "results.csv").read_bytes()
     names = [row["run"] for row in rows(whole)]
     assert len(names) == 8
     for name in names:
         assert digest(killed / "runs" / name) == digest(whole / "runs" / name), name
-    time.sleep(1)
-    assert processes_in(tmp_path) == []
+    until = time.monotonic() + 60  # Ray's agents look for their parent every few seconds
+    while processes_with(token) and time.monotonic() < until:
+        time.sleep(0.5)
+    assert processes_with(token) == []
+
+
+@pytest.mark.slow
+def test_a_sweep_that_is_killed_gives_the_bits_of_one_that_is_not(tmp_path):
+    check_killed(tmp_path, "local:2", 6)

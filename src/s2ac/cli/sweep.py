@@ -48,6 +48,12 @@ class Sweep:
     retries: int | None = None
     """How often a run is begun again whose process was killed. Default: 3."""
 
+    search: str | None = None
+    """optuna: choose settings within ranges and lists, and stop early what does worse (ASHA); on Ray."""
+
+    samples: int | None = None
+    """How many settings a search tries. Default: 20."""
+
     def __call__(self) -> None:
         """Train them."""
         from s2ac.sweep.asked import read_asked, value_of

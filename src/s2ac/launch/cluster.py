@@ -1,23 +1,16 @@
-"""Calls on a Ray cluster, each a trial of Ray Tune: a cluster of this machine for as long as they run, or one that is there already.
-
-A trial keeps nothing of its own: a run's directory is its state, so that a trial which is begun again, on whatever node, goes on from
-there. On several machines that directory must be on storage which all of them see.
-"""
+"""A Ray cluster: one of this machine, on loopback, for as long as it is needed, or one that is there already. Imports no Ray until then."""
 
 import os
 import secrets
-import shutil
 import socket
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from s2ac.errors import InvalidArgument, S2acError
-from s2ac.launch.calls import STOPPED, Call, Place, Watch, carry_out
 from s2ac.training.run import sources
-from s2ac.training.signals import signals
 
 QUIET = {
     "RAY_USAGE_STATS_ENABLED": "0",  # nothing is sent anywhere
@@ -26,11 +19,10 @@ QUIET = {
     "TUNE_DISABLE_AUTO_CALLBACK_LOGGERS": "1",
     "TUNE_DISABLE_SIGINT_HANDLER": "1",  # signals are answered here
 }
-KILLED = -9
 
 
-def ray_and_tune(address: str = "") -> tuple[Any, Any]:
-    """Ray and its Tune, for a cluster at an address or one of this machine. Nothing of either is imported before: they read the environment then."""
+def import_ray(address: str = "") -> Any:
+    """Ray, for a cluster at an address or one of this machine; it reads the environment when it is imported, so nothing may import it before."""
     os.environ.update(QUIET)
     if not address or address.startswith(("127.0.0.1:", "localhost:")):
         os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = (
@@ -41,20 +33,22 @@ def ray_and_tune(address: str = "") -> tuple[Any, Any]:
     if "RAY_AUTH_TOKEN" in os.environ or (Path.home() / ".ray" / "auth_token").exists():
         os.environ.setdefault("RAY_AUTH_MODE", "token")
     try:
-        return import_module("ray"), import_module("ray.tune")
+        import_module("ray.tune")
+        return import_module("ray")
     except ImportError as error:
         raise InvalidArgument(f"on = 'ray': needs Ray, which is missing ({error}): pip install 's2ac[ray]'") from error
 
 
 @contextmanager
-def cluster(address: str) -> Iterator[Any]:
-    """Connected to the cluster at an address, whose nodes must have this version; or to one that is started here, on loopback, and ends here."""
-    ray, _ = ray_and_tune(address)
+def cluster(address: str) -> Iterator[None]:
+    """Connected to the cluster at an address, whose nodes must have this version, or to one that is started here, on loopback, and ends here."""
+    if address:
+        _check_there(address)
+    ray = import_ray(address)
     names = ("NPROC", "JAX_", "XLA_")
     env = {name: value for name, value in os.environ.items() if name.startswith(names)}
     options: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR"}
     if address:
-        _check_there(address)
         env.pop("JAX_COMPILATION_CACHE_DIR", None)  # nodes may have other processors
         options |= {"address": address}
     else:
@@ -66,7 +60,7 @@ def cluster(address: str) -> Iterator[Any]:
     try:
         if address:
             _check_nodes(ray)
-        yield ray
+        yield
     finally:
         ray.shutdown()
 
@@ -112,71 +106,3 @@ def _line(error: Exception) -> str:
     return next((line for line in reversed(str(error).splitlines()) if line.strip()), type(error).__name__).strip()[
         :300
     ]
-
-
-def on_cluster(calls: Sequence[Call], place: Place, logs: Path, retries: int, watch: Watch) -> dict[str, int]:
-    """Exit codes by name, as `side_by_side` has them; what a call prints is in LOGS/NAME.txt."""
-    _, tune = ray_and_tune(place.address)
-    logs = logs.absolute()
-    logs.mkdir(parents=True, exist_ok=True)
-    work = {call.name: call for call in calls}
-    state = logs.parent / "ray"
-    shutil.rmtree(state, ignore_errors=True)  # of calls before; runs remember by themselves
-
-    def trial(config: dict[str, Any]) -> None:
-        call = work[config["name"]]
-        with (logs / f"{call.name}.txt").open("a") as log, redirect_stdout(log), redirect_stderr(log):
-            code = carry_out(call)
-        tune.report({"code": code})
-
-    with signals() as stop, cluster(place.address):
-        watcher, stopper = _watcher(tune, watch), _stopper(tune, stop)
-        run = tune.RunConfig(
-            name="tune", storage_path=str(state), callbacks=[watcher], stop=stopper, verbose=0,
-            failure_config=tune.FailureConfig(max_failures=retries),
-        )  # fmt: skip
-        space = {"name": tune.grid_search(list(work))}
-        resources = tune.with_resources(trial, {"cpu": place.cpus, "gpu": place.gpus})
-        # A worker that has done a call takes the next one: it has imported and compiled already.
-        tune.Tuner(resources, param_space=space, tune_config=tune.TuneConfig(reuse_actors=True), run_config=run).fit()
-    return {name: code for name, code in watcher.codes.items() if code is not None}
-
-
-def _watcher(tune: Any, watch: Watch) -> Any:
-    """Tells of the trials whenever Tune has looked at them."""
-
-    class Watcher(tune.Callback):
-        codes: dict[str, int | None]
-
-        def on_step_end(self, iteration: int, trials: list[Any], **info: Any) -> None:
-            self._look(trials)
-
-        def on_experiment_end(self, trials: list[Any], **info: Any) -> None:
-            self._look(trials)
-
-        def _look(self, trials: list[Any]) -> None:
-            began = [trial for trial in trials if trial.status != "PENDING"]
-            self.codes = {trial.config["name"]: _code(trial) for trial in began}
-            watch(self.codes)
-
-    return Watcher()
-
-
-def _code(trial: Any) -> int | None:
-    """A trial's exit code; None while it runs."""
-    if trial.status == "ERROR":
-        return KILLED
-    return trial.last_result.get("code", STOPPED) if trial.status == "TERMINATED" else None
-
-
-def _stopper(tune: Any, stop: Any) -> Any:
-    """Ends all trials when a signal has come; their runs go on from their checkpoints another time."""
-
-    class Stopper(tune.Stopper):
-        def __call__(self, trial_id: str, result: Any) -> bool:
-            return False
-
-        def stop_all(self) -> bool:
-            return bool(stop.asked)
-
-    return Stopper()

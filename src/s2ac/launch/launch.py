@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from s2ac.launch.calls import STOPPED, Call, Place, Watch, teller
-from s2ac.launch.cluster import on_cluster
+from s2ac.launch.cluster import cluster
 from s2ac.launch.processes import side_by_side
 
 
@@ -14,7 +14,10 @@ def launch(
     """Exit codes by name; a call that a signal kept from beginning has none. One whose process is killed is tried again, `retries` times."""
     watch = watch or teller(logs)
     if place.kind == "ray":
-        return on_cluster(calls, place, logs, retries, watch)
+        with cluster(place.address):
+            from s2ac.launch.trials import carry_out_all  # imports Ray
+
+            return carry_out_all(calls, place, logs.absolute(), retries, watch)
     if place.kind == "local":
         return side_by_side(calls, place.at_once, logs, retries, watch)
     codes: dict[str, int] = {}

@@ -27,6 +27,8 @@ class Asked(NamedTuple):
     cpus: int
     gpus: float
     retries: int
+    search: str = ""  # optuna: chooses so many samples from ranges and lists
+    samples: int = 20
 
 
 DEFAULTS: Values = {
@@ -130,5 +132,7 @@ def _check(asked: Asked) -> None:
         check_count("seeds", seed, 0 if isinstance(seeds, list) else 1)
     if seeds == []:
         raise InvalidArgument("seeds = []: must be a number of seeds or a list of seeds")
+    if asked.search and place.kind != "ray":
+        raise InvalidArgument(f"search = {shown(asked.search)}: needs on = 'ray' or 'ray://HOST:PORT'")
     if not isinstance(asked.settings, dict):
         raise InvalidArgument(f"settings = {shown(asked.settings)}: must be a table")

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from s2ac.algorithms import ALGORITHMS
 from s2ac.envs.registry import entry_of, maker_of
-from s2ac.errors import InvalidArgument, check_name, nearest
+from s2ac.errors import InvalidArgument, check_name, nearest, shown
 from s2ac.settings import RunConfig, Settings, names_of, resolve
 from s2ac.sweep.asked import Asked, Text, Values
 
@@ -36,7 +36,7 @@ class Planned(NamedTuple):
 
 def plan(asked: Asked, text: Text) -> list[Planned]:
     """All runs, in the order of the file; one that cannot be is refused before any is begun."""
-    _check_names(asked, text)
+    check_names(asked, text)
     runs = []
     for env, algo in itertools.product(asked.env, asked.algo):
         axes = axes_of(asked, algo, text)
@@ -70,13 +70,16 @@ def axes_of(asked: Asked, algo: str, text: Text) -> dict[str, list[Any]]:
         for name, value in part.items():
             if name not in hints or name in OWN:
                 raise InvalidArgument(f"{text.at(name, of)}{_unknown(name, algo, asked.algo)}")
+            if isinstance(value, dict) and not asked.search:
+                why = "a range goes with search = 'optuna'; without it, name the values in a list"
+                raise InvalidArgument(f"{text.at(name, of)}{name} = {shown(value)}: {why}")
             axes[name] = _choices(value, typing.get_origin(hints[name]) is tuple)
             if not axes[name]:
                 raise InvalidArgument(f"{text.at(name, of)}{name} = []: nothing to choose from")
     return axes
 
 
-def _check_names(asked: Asked, text: Text) -> None:
+def check_names(asked: Asked, text: Text) -> None:
     """Refuse unknown environments and algorithms; a table of an algorithm that the sweep leaves out does no harm."""
     for env in asked.env:
         if entry_of(env) is None:
@@ -84,7 +87,8 @@ def _check_names(asked: Asked, text: Text) -> None:
     for algo in asked.algo:
         check_name("algo", algo, ALGORITHMS)
     for name, value in asked.settings.items():
-        if isinstance(value, dict) and name not in ALGORITHMS:
+        of_range = isinstance(value, dict) and (not value or value.keys() & {"low", "high", "log"})
+        if isinstance(value, dict) and name not in ALGORITHMS and not of_range:
             raise InvalidArgument(f"{text.at(name)}[settings.{name}]: no such algorithm{nearest(name, ALGORITHMS)}")
 
 

@@ -9,6 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from s2ac.launch.calls import STOPPED
 from s2ac.output import say
 from s2ac.runs.checkpoint import names
 from s2ac.runs.files import SMALL, parse_json, read_regular, replace
@@ -76,12 +77,22 @@ def write_csv(path: Path, runs: Sequence[Planned], results: Mapping[str, Result]
 class Progress:
     """Told what runs and what has ended, it keeps results.csv and says a line: done, running, failed, best so far, time left."""
 
-    def __init__(self, out: Path, runs: Sequence[Planned]) -> None:
-        self.out, self.runs = out, {run.name: run for run in runs}
-        self.results = {run.name: result_of(out / "runs" / run.name, run) for run in runs}
+    def __init__(self, out: Path, runs: Sequence[Planned], total: int = 0) -> None:
+        """`total` of a search, whose runs are not known before."""
+        self.out, self.total = out, max(total, len(runs))
+        self.runs: dict[str, Planned] = {}
+        self.results: dict[str, Result] = {}
+        for run in runs:
+            self.add(run)
         self.begun, self.said = time.monotonic(), -math.inf
         self.ended: set[str] = set()
         self.first = self._share({})
+
+    def add(self, run: Planned) -> None:
+        """One run more, if it is not there."""
+        if run.name not in self.runs:
+            self.runs[run.name] = run
+            self.results[run.name] = result_of(self.out / "runs" / run.name, run)
 
     def __call__(self, codes: Mapping[str, int | None]) -> None:
         """Say it again if a run has ended, or after a while."""
@@ -89,7 +100,7 @@ class Progress:
         for name in ended:
             self.results[name] = result_of(self.out / "runs" / name, self.runs[name])
             code = codes[name]
-            if self.results[name].status not in ("done", "failed") and code not in (0, 75):
+            if self.results[name].status not in ("done", "failed") and code not in (0, STOPPED):
                 why = f"its process ended with code {code}, see {self.out / 'logs' / name}.txt"
                 self.results[name] = self.results[name]._replace(status="failed", reason=why)
         self.ended |= ended
@@ -109,7 +120,10 @@ class Progress:
     def line(self, codes: Mapping[str, int | None]) -> str:
         """Where the sweep is."""
         running = sum(code is None for code in codes.values())
-        parts = [f"{len(self.of('done'))} of {len(self.runs)} done, {running} running, {len(self.of('failed'))} failed"]
+        early = len([name for name in self.of("stopped") if codes.get(name) is not None])
+        parts = [
+            f"{len(self.of('done'))} of {self.total} done, {running} running, {len(self.of('failed'))} failed{f', {early} stopped early' if early else ''}"
+        ]
         for env in dict.fromkeys(run.settings.env for run in self.runs.values()):
             if best := self.best(env):
                 parts.append(f"best on {env}: {self.results[best].mean:.4g} ({best})")
@@ -126,8 +140,10 @@ class Progress:
 
     def _share(self, codes: Mapping[str, int | None]) -> float:
         """How much of all steps is done."""
-        total = sum(run.settings.run.steps for run in self.runs.values())
-        ended = {*self.of("done"), *self.of("failed")}
+        if not self.runs:
+            return 0.0
+        total = sum(run.settings.run.steps for run in self.runs.values()) * self.total / len(self.runs)
+        ended = {*self.of("done"), *self.of("failed"), *self.ended}
         steps = sum(
             run.settings.run.steps if name in ended else _reached(self.out / "runs" / name)
             for name, run in self.runs.items()

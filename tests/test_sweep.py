@@ -21,6 +21,7 @@ from s2ac.errors import InvalidArgument
 from s2ac.runs.lock import holder
 from s2ac.sweep.asked import read_asked
 from s2ac.sweep.plan import plan
+from s2ac.sweep.search import space_of
 
 RAY = importlib.util.find_spec("ray") is not None
 
@@ -111,6 +112,58 @@ def test_a_sweep_without_a_file_or_with_one_that_is_not_there(tmp_path, capsys):
     assert "cannot read" in capsys.readouterr().err
     assert main(["sweep", "--env", "multigoal", "--set", "steps"]) == 2
     assert "must be NAME=VALUE" in capsys.readouterr().err
+
+
+SEARCH = """
+env = "multigoal"
+search = "optuna"
+samples = 4
+steps = 900
+on = "ray"
+[settings]
+hidden = [8]
+step_size = {low = 0.01, high = 1.0, log = true}
+num_particles = {low = 4, high = 8}
+form = ["tracer", "tracer-normalized"]
+"""
+
+
+def space(path):
+    return space_of(*read_asked(path, {}))
+
+
+def test_the_space_of_a_search(tmp_path):
+    found = space(written(tmp_path, SEARCH))
+    assert found.ranges == {"step_size": (0.01, 1.0, True, False), "num_particles": (4, 8, False, True)}
+    assert found.lists == {"form": ["tracer", "tracer-normalized"]}
+    assert found.fixed == {"hidden": [8], "seeds": 1, "evaluate_every": 100}
+
+
+@pytest.mark.parametrize(("old", "new", "message"), [
+    ("{low = 0.01, high = 1.0, log = true}", "{low = 0.01}", "sweep.toml, line 9: step_size = {'low': 0.01}: a range needs its bounds, {low = …, high = …}"),
+    ("{low = 0.01, high = 1.0, log = true}", "{}", "line 9: step_size = {}: a range needs its bounds"),
+    ("low = 0.01", "low = 0", "line 9: step_size = {'low': 0, 'high': 1.0, 'log': True}: a range must go up, from above 0 where it is logarithmic"),
+    ("low = 0.01", "low = 2", "a range must go up"),
+    ("high = 8", "high = 8.5", "line 10: num_particles = {'low': 4, 'high': 8.5}: a range must be of whole numbers"),
+    ("low = 4", "low = 0", "line 10: num_particles = 0: must be an integer of at least 1"),
+    ("step_size", "step_sise", "line 9: 'step_sise': no such setting of s2ac (did you mean 'step_size'?)"),
+    ('"optuna"', '"optun"', "search = 'optun': must be one of optuna"),
+    ('on = "ray"', 'on = "local:2"', "search = 'optuna': needs on = 'ray'"),
+    ("samples = 4", "samples = 0", "samples = 0: must be an integer of at least 1"),
+    ('"multigoal"', '["multigoal", "Pendulum-v1"]', "line 2: env = ['multigoal', 'Pendulum-v1']: must be one where there is a search"),
+    ("samples = 4", "seeds = [0, 1]", "line 4: seeds = [0, 1]: must be a number where there is a search"),
+])  # fmt: skip
+def test_a_search_space_that_cannot_be_is_one_line(old, new, message, tmp_path):
+    with pytest.raises(InvalidArgument) as error:
+        space(written(tmp_path, SEARCH.replace(old, new)))
+    assert message in str(error.value)
+
+
+def test_a_range_goes_with_a_search(tmp_path):
+    with pytest.raises(InvalidArgument, match=r"line 9: step_size = .*: a range goes with search = 'optuna'"):
+        planned(written(tmp_path, SEARCH.replace('search = "optuna"', "")))
+    with pytest.raises(InvalidArgument, match="a search needs something to choose"):
+        space(written(tmp_path, SEARCH.partition("step_size")[0]))
 
 
 def sweep(path, out, on="local:2"):

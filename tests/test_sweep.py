@@ -237,8 +237,9 @@ def processes_with(token: str) -> list[int]:
     return found
 
 
-def killed_sweep(arguments, out, env, cwd, kills, seed):
-    """Run a sweep to its end; at random moments while runs are trained a worker or the driver is killed, in turn. How often it was begun."""
+def killed_sweep(arguments, out, env, cwd, kills, seed, strike=None):
+    """Run a sweep to its end; at random moments while runs are trained a worker or the driver is killed, in turn, and once something
+    else is struck. How often it was begun."""
     generator, begun = random.Random(seed), 0
     while True:
         begun += 1
@@ -252,6 +253,8 @@ def killed_sweep(arguments, out, env, cwd, kills, seed):
                         with suppress(ProcessLookupError):
                             os.kill(generator.choice(workers), signal.SIGKILL)
                     kills -= 1
+                    if strike and kills == 1:
+                        strike()
                     time.sleep(1)
             said = driver.stdout.read()
         if driver.returncode != -signal.SIGKILL:
@@ -260,13 +263,13 @@ def killed_sweep(arguments, out, env, cwd, kills, seed):
             return begun
 
 
-def check_killed(tmp_path, on, kills, steps=4000):
+def check_killed(tmp_path, on, kills, steps=4000, strike=None):
     """A sweep that is killed leaves the csv and the final states of one of local:2 that is not, and no process."""
     token = f"sweep-{os.getpid()}-{time.time()}"
     path, env = written(tmp_path, FILE.format(steps=steps)), {**environment(tmp_path / "compiled"), "S2AC_TEST": token}
     whole, killed = tmp_path / "whole", tmp_path / "killed"
     subprocess.run([*COMMAND, *sweep(path, whole)], env=env, cwd=tmp_path, check=True, stdout=subprocess.DEVNULL)
-    assert killed_sweep(sweep(path, killed, on), killed, env, tmp_path, kills, on) > 1
+    assert killed_sweep(sweep(path, killed, on), killed, env, tmp_path, kills, on, strike) > 1
     assert (killed / "results.csv").read_bytes() == (whole / "results.csv").read_bytes()
     names = [row["run"] for row in rows(whole)]
     assert len(names) == 8

@@ -42,9 +42,10 @@ def result_of(directory: Path, run: Planned) -> Result:
     with suppress(OSError):
         reason = read_regular(directory / FAILED, SMALL).decode(errors="replace").strip()
         return Result("failed", reason, _returns(directory, run))
-    saved = names(directory) if (directory / "run.json").exists() else []
+    begun = (directory / "run.json").exists()
+    saved = names(directory) if begun else []
     done = bool(saved) and int(saved[-1][5:17]) >= int(run.settings.run.steps)
-    status = "done" if done else "stopped" if saved else "waiting"
+    status = "done" if done else "stopped" if begun else "waiting"
     return Result(status, "", _returns(directory, run))
 
 
@@ -86,7 +87,7 @@ class Progress:
             self.add(run)
         self.begun, self.said = time.monotonic(), -math.inf
         self.ended: set[str] = set()
-        self.first = self._share({})
+        self.first = self._share()
 
     def add(self, run: Planned) -> None:
         """One run more, if it is not there."""
@@ -127,7 +128,7 @@ class Progress:
         for env in dict.fromkeys(run.settings.env for run in self.runs.values()):
             if best := self.best(env):
                 parts.append(f"best on {env}: {self.results[best].mean:.4g} ({best})")
-        share = self._share(codes)
+        share = self._share()
         if running and share > self.first:
             left = (1 - share) * (time.monotonic() - self.begun) / (share - self.first)
             parts.append(f"about {clock(left)} left")
@@ -138,7 +139,7 @@ class Progress:
         done = [name for name in self.of("done") if self.runs[name].settings.env == env]
         return max(done, key=lambda name: self.results[name].mean, default=None)
 
-    def _share(self, codes: Mapping[str, int | None]) -> float:
+    def _share(self) -> float:
         """How much of all steps is done."""
         if not self.runs:
             return 0.0
@@ -147,7 +148,6 @@ class Progress:
         steps = sum(
             run.settings.run.steps if name in ended else _reached(self.out / "runs" / name)
             for name, run in self.runs.items()
-            if name in ended or name in codes
         )
         return steps / total
 

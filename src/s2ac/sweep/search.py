@@ -98,6 +98,9 @@ def range_of(name: str, value: Mapping[str, Any], whole: bool, text: Text) -> Ra
 def run_of(asked: Asked, space: Space, chosen: Mapping[str, Any], text: Text) -> Planned:
     """The run of what was chosen."""
     some = {name: chosen[name] for name in (*space.ranges, *space.lists)}
+    some |= {
+        name: float(f"{some[name]:.4g}") for name, of in space.ranges.items() if not of.whole
+    }  # as names can hold it
     return planned(asked, asked.env[0], asked.algo[0], {**space.fixed, **some}, some, text)
 
 

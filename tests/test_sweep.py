@@ -95,6 +95,10 @@ def test_flags_count_more_and_make_a_sweep_of_their_own(tmp_path):
     ('"multigoal"', '"multigaol"', "env = 'multigaol': Gymnasium knows no such environment (did you mean 'multigoal'?)"),
     ('"multigoal"', "3", "sweep.toml, line 2: env = 3: must be a name or a list of names"),
     ('"sac"', '"sca"', "algo = 'sca': must be one of"),
+    ("steps = 80", "on = 3", "sweep.toml, line 5: on = '3': must be here"),
+    ("[settings.s2ac]\nnum_particles = 3\nnum_references = 2\nnum_steps = 1", "s2ac = 3", "sweep.toml, line 19: s2ac = 3: must be a table"),
+    ("steps = 80", 'steps = "x"', "sweep.toml, line 5: steps = 'x': must be a number at least 1"),
+    ("steps = 80", "gpus = 1", "sweep.toml, line 5: gpus = 1: goes with on = 'ray'"),
     ("steps = 80", 'on = "local"', "sweep.toml, line 5: on = 'local': must be here, local:N"),
 ])  # fmt: skip
 def test_a_mistake_is_one_line_that_says_where(old, new, message, tmp_path):

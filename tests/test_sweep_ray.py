@@ -6,7 +6,8 @@ import sys
 
 import pytest
 
-from test_sweep import RAY, check_killed
+from runs import environment
+from test_sweep import RAY, SEARCH, check_killed, killed_sweep, rows, written
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(not RAY, reason="Ray is not installed: pip install 's2ac[ray]'")]
 
@@ -42,3 +43,15 @@ def test_two_nodes_with_workers_and_driver_and_a_node_killed(tmp_path, monkeypat
             )
         finally:
             cluster.stdin.close()
+
+
+def test_a_search_that_is_killed_goes_on(tmp_path):
+    """As many runs as were asked for, none twice, the best ones to their end."""
+    tiny = ("num_envs = 2", "batch_size = 8", "warmup_steps = 20", "capacity = 100", "log_every = 50", "checkpoint_every = 100", "episodes = 2", "num_references = 2")  # fmt: skip
+    path, out = written(tmp_path, "\n".join([SEARCH.replace("samples = 4", "samples = 6"), *tiny])), tmp_path / "out"
+    assert killed_sweep(["sweep", str(path), "--out", str(out)], out, environment(tmp_path / "compiled"), tmp_path, 2, "search") == 2  # fmt: skip
+    found = rows(out)
+    assert len({row["run"] for row in found}) == len(found) == 6
+    assert {row["status"] for row in found} <= {"done", "stopped"}
+    assert all(row["return"] and int(row["step"]) in (100, 200, 300, 900) for row in found)
+    assert any(row["status"] == "done" for row in found)

@@ -64,6 +64,7 @@ PLACES = "here, local:N for N processes of this machine, ray, or ray://HOST:PORT
 
 def place_of(on: str, cpus: int = 1, gpus: float = 0.0) -> Place:
     """The place that `--on` names."""
+    on = str(on)  # of a file, which may hold anything
     if on == "here":
         return Place("here")
     if (local := re.fullmatch(r"local:(\d{1,4})", on)) and int(local[1]):

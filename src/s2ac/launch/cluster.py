@@ -25,9 +25,8 @@ def import_ray(address: str = "") -> Any:
     """Ray, for a cluster at an address or one of this machine; it reads the environment when it is imported, so nothing may import it before."""
     os.environ.update(QUIET)
     if not address or address.startswith(("127.0.0.1:", "localhost:")):
-        os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = (
-            "0"  # the one switch that keeps all of Ray's ports on loopback
-        )
+        # The one switch that keeps all of Ray's ports on loopback, also under Linux.
+        os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"
     if not address:
         os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))  # of this cluster alone
     if "RAY_AUTH_TOKEN" in os.environ or (Path.home() / ".ray" / "auth_token").exists():
@@ -61,6 +60,8 @@ def cluster(address: str) -> Iterator[None]:
         if address:
             _check_nodes(ray)
         yield
+    except (ray.tune.TuneError, ray.exceptions.RayError) as error:
+        raise S2acError(f"Ray gave up: {_line(error)}; what is done stays: the same command goes on") from error
     finally:
         ray.shutdown()
 
@@ -87,13 +88,11 @@ def _check_nodes(ray: Any) -> None:
         there = NodeAffinitySchedulingStrategy(node["NodeID"], soft=False)
         try:
             found = ray.get(ray.remote(_sources).options(scheduling_strategy=there, num_cpus=0).remote(), timeout=60)
-        except Exception as error:
-            raise S2acError(
-                f"node {node['NodeManagerAddress']} of the cluster cannot run s2ac: {_line(error)}"
-            ) from error
+        except Exception as error:  # of many kinds
+            raise S2acError(f"{node['NodeManagerAddress']} of the cluster cannot run s2ac: {_line(error)}") from error
         if found != here:
             raise S2acError(
-                f"node {node['NodeManagerAddress']} of the cluster has another version of s2ac: install this one on all nodes"
+                f"{node['NodeManagerAddress']} of the cluster has another s2ac: install this one on all nodes"
             )
 
 
@@ -103,6 +102,4 @@ def _sources() -> str:
 
 def _line(error: Exception) -> str:
     """The last line of an error, which in Ray's says what it is."""
-    return next((line for line in reversed(str(error).splitlines()) if line.strip()), type(error).__name__).strip()[
-        :300
-    ]
+    return [type(error).__name__, *filter(None, map(str.strip, str(error).splitlines()))][-1][:300]

@@ -46,13 +46,10 @@ class Text(NamedTuple):
 
     def at(self, name: str, of: str = "") -> str:
         """Where a name is set, as the beginning of a message."""
-        lines = self.text.splitlines()
-        table = (
-            next((i for i, line in enumerate(lines) if re.match(rf"\s*\[.*\b{re.escape(of)}\s*\]", line)), 0)
-            if of
-            else 0
-        )
-        for number, line in [*enumerate(lines, 1)][table:]:
+        lines = [*enumerate(self.text.splitlines(), 1)]
+        table = re.compile(rf"\s*\[.*\b{re.escape(of)}\s*\]")
+        begin = next((number for number, line in lines if table.match(line)), 0) if of else 0
+        for number, line in lines[begin:]:
             if re.match(rf'\s*\[?[\w.-]*"?\b{re.escape(name)}\b"?\s*[=\].]', line):
                 return f"{self.path}, line {number}: "
         return ""
@@ -134,5 +131,9 @@ def _check(asked: Asked) -> None:
         raise InvalidArgument("seeds = []: must be a number of seeds or a list of seeds")
     if asked.search and place.kind != "ray":
         raise InvalidArgument(f"search = {shown(asked.search)}: needs on = 'ray' or 'ray://HOST:PORT'")
-    if not isinstance(asked.settings, dict):
-        raise InvalidArgument(f"settings = {shown(asked.settings)}: must be a table")
+    tables = {"settings": asked.settings}
+    if isinstance(asked.settings, dict):
+        tables |= {name: asked.settings[name] for name in asked.algo if name in asked.settings}
+    for name, table in tables.items():
+        if not isinstance(table, dict):
+            raise InvalidArgument(f"{name} = {shown(table)}: must be a table")

@@ -2,7 +2,7 @@
 
 import math
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +29,7 @@ def write_page(out: Path, runs: Sequence[Planned], results: dict[str, Result]) -
     """Write the page and say where it is."""
     fields = list(dict.fromkeys(name for run in runs for name in run.chosen))
     table = [row for run in runs for row in _rows(run, results[run.name], fields)]
+    envs = list(dict.fromkeys(run.settings.env for run in runs))
     data = {
         "live": False,
         "made": time.strftime("%Y-%m-%d %H:%M:%S %Z"),
@@ -38,7 +39,7 @@ def write_page(out: Path, runs: Sequence[Planned], results: dict[str, Result]) -
             "fields": fields,
             "counts": {status: sum(r.status == status for r in results.values()) for status in ("done", "failed")},
             "total": len(runs),
-            "envs": [_environment(out, env, runs, results, fields) for env in _unique(r.settings.env for r in runs)],
+            "envs": [_environment(out, env, runs, results, fields) for env in envs],
             "rows": sorted(table, key=_order)[:MOST_ROWS],
             "more": max(0, len(table) - MOST_ROWS),
         },
@@ -47,19 +48,10 @@ def write_page(out: Path, runs: Sequence[Planned], results: dict[str, Result]) -
     return out / "report.html"
 
 
-def _unique(names: Iterable[str]) -> list[str]:
-    return list(dict.fromkeys(names))
-
-
 def _rows(run: Planned, result: Result, fields: list[str]) -> list[dict[str, Any]]:
     chosen = [shown(run.chosen[name]) if name in run.chosen else "" for name in fields]
-    about = {
-        "env": run.settings.env,
-        "algo": run.settings.algo,
-        "chosen": chosen,
-        "status": result.status,
-        "reason": result.reason,
-    }
+    about = {"env": run.settings.env, "algo": run.settings.algo, "chosen": chosen}
+    about |= {"status": result.status, "reason": result.reason}
     return [
         {**about, "seed": seed, "step": step, "return": value}
         for seed in run.seeds
@@ -82,9 +74,8 @@ def _environment(
         if run.settings.env == env:
             name = ", ".join([run.settings.algo, *(f"{n} {shown(v)}" for n, v in run.chosen.items())])
             groups.setdefault(name, []).append(run)
-    ranked = sorted(
-        (-_mean(group, results), name) for name, group in groups.items() if math.isfinite(_mean(group, results))
-    )
+    means = {name: float(np.mean([results[run.name].mean for run in group])) for name, group in groups.items()}
+    ranked = sorted((-mean, name) for name, mean in means.items() if math.isfinite(mean))
     found = [
         {
             "name": name,
@@ -97,19 +88,11 @@ def _environment(
     return {"env": env, "groups": found}
 
 
-def _mean(group: Group, results: dict[str, Result]) -> float:
-    return float(np.mean([results[run.name].mean for run in group]))
-
-
 def _value(value: Any) -> Any:
     """A number as it is, anything else as text."""
-    return (
-        value
-        if isinstance(value, int | float) and not isinstance(value, bool)
-        else ""
-        if value is None
-        else shown(value)
-    )
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return value
+    return "" if value is None else shown(value)
 
 
 def _series(out: Path, group: Group) -> Series:

@@ -117,6 +117,7 @@ def search(
     asked: Asked, space: Space, place: Place, out: Path, progress: Progress, text: Text
 ) -> dict[str, int | None]:
     """Run the search, or go on with it; exit codes by name, None of what a signal interrupted."""
+    _quiet_optuna()
     with cluster(place.address):
         from ray import tune
         from ray.tune.schedulers import ASHAScheduler
@@ -144,6 +145,14 @@ def search(
             scheduler=ASHAScheduler("env_step", max_t=2 * steps, grace_period=max(1, steps // 3 ** (RUNGS - 1)), reduction_factor=3),
         )  # fmt: skip
         return fit(trial, _tune_space(tune, space), how, place, out / "ray", asked.retries, progress, name_of)
+
+
+def _quiet_optuna() -> None:
+    try:
+        import optuna
+    except ImportError as error:
+        raise InvalidArgument(f"search = 'optuna': needs Optuna ({error}): pip install 's2ac[ray]'") from error
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
 
 
 def _report(tune: Any, run: Planned, rows: list[dict[str, Any]]) -> bool:

@@ -128,7 +128,7 @@ on = "ray"
 hidden = [8]
 step_size = {low = 0.01, high = 1.0, log = true}
 num_particles = {low = 4, high = 8}
-form = ["tracer", "tracer-normalized"]
+activation = ["relu", "elu"]
 """
 
 
@@ -139,7 +139,7 @@ def space(path):
 def test_the_space_of_a_search(tmp_path):
     found = space(written(tmp_path, SEARCH))
     assert found.ranges == {"step_size": (0.01, 1.0, True, False), "num_particles": (4, 8, False, True)}
-    assert found.lists == {"form": ["tracer", "tracer-normalized"]}
+    assert found.lists == {"activation": ["relu", "elu"]}
     assert found.fixed == {"hidden": [8], "seeds": 1, "evaluate_every": 100}
 
 

@@ -97,7 +97,7 @@ class Progress:
 
     def __call__(self, codes: Mapping[str, int | None]) -> None:
         """Say it again if a run has ended, or after a while."""
-        ended = {name for name, code in codes.items() if code is not None} - self.ended
+        ended = {name for name, code in codes.items() if code is not None and name in self.runs} - self.ended
         for name in ended:
             self.results[name] = result_of(self.out / "runs" / name, self.runs[name])
             code = codes[name]

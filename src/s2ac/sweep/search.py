@@ -11,12 +11,14 @@ from s2ac.algorithms import ALGORITHMS
 from s2ac.errors import InvalidArgument, check_count, check_name, shown
 from s2ac.launch.calls import Place
 from s2ac.launch.cluster import cluster
+from s2ac.output import say
 from s2ac.runs.about import read_about
 from s2ac.settings import RunConfig
 from s2ac.sweep.asked import Asked, Text, Values
 from s2ac.sweep.plan import Planned, axes_of, check_names, planned
 from s2ac.sweep.results import Progress, result_of
 from s2ac.sweep.work import train_one
+from s2ac.text import printable
 
 RUNGS = 3
 """ASHA looks at a run after a ninth and a third of its steps, and lets the best third go on."""
@@ -126,7 +128,11 @@ def search(
         from s2ac.launch.trials import fit, logged
 
         def trial(config: dict[str, Any]) -> None:
-            run = run_of(asked, space, config, text)
+            try:
+                run = run_of(asked, space, config, text)
+            except InvalidArgument as error:  # of settings that do not go together
+                tune.report({"return": WORST, "env_step": 0, "code": error.exit_code})
+                return
             directory = out / "runs" / run.name
             report = partial(_report, tune, run)
             with logged(out / "logs" / f"{run.name}.txt"):
@@ -134,8 +140,16 @@ def search(
             mean = result_of(directory, run).mean if code == 0 else WORST
             tune.report({"return": mean, "env_step": int(run.settings.run.steps), "code": code})
 
+        refused: set[str] = set()
+
         def name_of(config: Mapping[str, Any]) -> str:
-            run = run_of(asked, space, config, text)
+            try:
+                run = run_of(asked, space, config, text)
+            except InvalidArgument as error:
+                if (name := shown(dict(config))) not in refused:
+                    refused.add(name)
+                    say(printable(f"not tried: {name}: {error}"))
+                return name
             progress.add(run)
             return run.name
 

@@ -19,6 +19,7 @@ ORDER = (
     ("runs",),
     ("training",),
     ("launch", "studies", "report", "deploy"),
+    ("sweep",),
     ("asking", "callbacks"),
     ("agent",),
     ("selftest",),

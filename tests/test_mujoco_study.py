@@ -14,7 +14,7 @@ from s2ac.studies.mujoco import jobs as mujoco
 from s2ac.studies.mujoco.claims import cells, decide, results_table, whole_table
 from s2ac.studies.mujoco.exchange import RANDOM_AND_TD3, td3_table
 from s2ac.studies.mujoco.figures import curve_of, smoothed
-from s2ac.studies.mujoco.jobs import SCALES, SYSTEMS, TASKS, Job, jobs, protocol_of, record_of, rules_of, train_job
+from s2ac.studies.mujoco.jobs import SCALES, SYSTEMS, TASKS, jobs, protocol_of, record_of, rules_of, train_job
 from s2ac.studies.mujoco.records import (
     UNITS,
     merge,
@@ -287,7 +287,7 @@ def test_command_redraws_from_records(tmp_path, capsys):
 @pytest.mark.parametrize(("arguments", "message"), [
     (["mujoco", "--merge", "nowhere"], "nowhere holds no records"),  # before anything is trained
     (["entropy", "--tasks", "Hopper"], "--tasks is no option of the study entropy"),
-    (["runtime", "--at-once", "2"], "--at-once is no option of the study runtime"),
+    (["runtime", "--on", "local:2"], "--on is no option of the study runtime"),
     (["mujoco", "--from-results", "results/mujoco", "--scale", "paper"], "--scale goes with a run, not with --from-results"),
     (["multigoal", "--from-results", str(SHIPPED / "entropy")], "a record without name, kind, alpha: of another study?"),
     (["entropy", "--from-results", str(SHIPPED / "multigoal")], "a record without study: of another study?"),
@@ -330,8 +330,8 @@ def job_of(seeds=3):
 def test_one_seed_that_diverges_leaves_the_others_whole(tmp_path):
     """Together they stop at once; alone, seed 1 stops at step 100 and the others end."""
 
-    def go(directory, job: Job):
-        run, steps = job.settings.run, int(job.settings.run.steps)
+    def go(directory, settings):
+        run, steps = settings.run, int(settings.run.steps)
         if run.seeds > 1:
             raise Diverged("critic_loss of seed 1 is not finite")
         directory.mkdir(parents=True)
@@ -390,7 +390,7 @@ def test_runs_at_once_are_those_one_after_the_other(tmp_path, capsys):
         assert main([*arguments, "--out", str(out)]) == 0  # finds all done
         return read_all([out])
 
-    assert records("--at-once", "2") == records()
+    assert records("--on", "local:2") == records()
     assert "run 1 of 1, sac-Hopper-seeds0-1" in (tmp_path / "2" / "logs" / "sac-Hopper-seeds0-1.txt").read_text()
     assert "ended with code 0" in capsys.readouterr().out
 

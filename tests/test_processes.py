@@ -10,16 +10,17 @@ from pathlib import Path
 import pytest
 
 from s2ac.errors import S2acError
-from s2ac.launch.processes import Call, side_by_side
+from s2ac.launch.calls import Call, Place, place_of
+from s2ac.launch.launch import launch
 from s2ac.training.signals import signals
 
 SCRIPT = """
 import sys
 from pathlib import Path
 sys.path.insert(0, {tests!r})
-from test_processes import Call, side_by_side, waits
+from test_processes import Call, Place, launch, waits
 if __name__ == "__main__":
-    codes = side_by_side([Call(n, waits, (Path({there!r}) / n,)) for n in "abc"], 2, Path({there!r}) / "logs")
+    codes = launch([Call(n, waits, (Path({there!r}) / n,)) for n in "abc"], Place("local", 2), Path({there!r}) / "logs")
     print(sorted(codes.items()))
 """
 
@@ -49,7 +50,7 @@ def waits(path: Path) -> int:
 
 def test_codes_logs_and_no_more_at_once_than_asked(tmp_path, capsys):
     calls = [Call(f"call{i}", works, (tmp_path / f"{i}", 0.3, i)) for i in range(4)]
-    codes = side_by_side([*calls, Call("bad", fails, ())], 2, tmp_path / "logs")
+    codes = launch([*calls, Call("bad", fails, ())], Place("local", 2), tmp_path / "logs")
     assert codes == {"call0": 0, "call1": 1, "call2": 2, "call3": 3, "bad": 2}
     assert (tmp_path / "logs" / "call1.txt").read_text() == "worked\n"
     assert (tmp_path / "logs" / "bad.txt").read_text() == "error: no such thing\n"
@@ -89,3 +90,34 @@ def test_calls_end_with_their_parent(tmp_path):
     process.kill()
     process.communicate()
     until(lambda: all((tmp_path / name).read_text() == "stopped" for name in "ab"))
+
+
+def dies_once(path: Path) -> int:
+    """Killed at the first call, done at the second."""
+    if not path.exists():
+        path.touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    return 0
+
+
+def test_a_killed_process_is_begun_again(tmp_path):
+    seen = []
+    calls = [Call("once", dies_once, (tmp_path / "once",)), Call("bad", fails, ())]
+    assert launch(calls, Place("local", 2), tmp_path / "logs", 1, seen.append) == {"once": 0, "bad": 2}
+    assert {"once": None, "bad": None} in seen
+    assert seen[-1] == {"once": 0, "bad": 2}
+    (tmp_path / "once").unlink()
+    assert launch(calls[:1], Place("local", 2), tmp_path / "logs") == {"once": -signal.SIGKILL}
+
+
+@pytest.mark.parametrize("on", ["", "local", "ray://", "ray://host", "local:0", "local:-1", "cloud", "local:x"])
+def test_an_unknown_place_is_refused(on):
+    with pytest.raises(S2acError, match=r"on = '.*': must be here, local:N"):
+        place_of(on)
+
+
+def test_places():
+    assert place_of("here").kind == "here"
+    assert place_of("local:3")[:2] == ("local", 3)
+    assert place_of("ray", 2, 0.5) == ("ray", 1, "", 2, 0.5)
+    assert place_of("ray://10.0.0.1:6379").address == "10.0.0.1:6379"

@@ -92,6 +92,12 @@ def check_name(name: str, value: Any, allowed: Collection[str]) -> None:
     """Refuse an unknown name, and suggest the nearest."""
     if isinstance(value, str) and value in allowed:
         return
+    raise InvalidArgument(
+        f"{name} = {shown(value)}: must be one of {', '.join(sorted(allowed))}{nearest(value, allowed)}"
+    )
+
+
+def nearest(value: Any, allowed: Collection[str]) -> str:
+    """A hint at the nearest of the names that there are, if one is near."""
     near = difflib.get_close_matches(str(value), allowed, n=1)
-    hint = f" (did you mean {near[0]!r}?)" if near else ""
-    raise InvalidArgument(f"{name} = {shown(value)}: must be one of {', '.join(sorted(allowed))}{hint}")
+    return f" (did you mean {near[0]!r}?)" if near else ""

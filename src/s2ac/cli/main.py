@@ -14,6 +14,7 @@ from s2ac.cli.play import Play
 from s2ac.cli.report import Report, Watch
 from s2ac.cli.reproduce import Reproduce
 from s2ac.cli.selftest import Selftest
+from s2ac.cli.sweep import Sweep
 
 
 @dataclass(frozen=True)
@@ -34,6 +35,7 @@ COMMANDS: dict[str, Any] = {
     "watch": Watch,
     "export": Export,
     "play": Play,
+    "sweep": Sweep,
     "reproduce": Reproduce,
     "selftest": Selftest,
 }

@@ -9,7 +9,7 @@ import tyro
 
 @dataclass(frozen=True)
 class Report:
-    """Write one HTML page of a run or several: curves, the sampler's health, action clouds, settings."""
+    """Write one HTML page of a run or several: curves, the sampler's health, action clouds, settings; or of a sweep."""
 
     runs: tyro.conf.Positional[Annotated[tuple[str, ...], tyro.conf.arg(metavar="RUN [RUN ...]")]]
     """The runs' directories; runs on one environment are compared."""
@@ -22,6 +22,11 @@ class Report:
 
     def __call__(self) -> None:
         """Write the page."""
+        if len(self.runs) == 1 and (Path(self.runs[0]) / "sweep.json").exists():
+            from s2ac.sweep.sweep import report_sweep
+
+            print(f"report: {report_sweep(Path(self.runs[0]))}")
+            return
         from s2ac.report.write import run_report
 
         run_report([Path(run) for run in self.runs], Path(self.out) if self.out else None, self.clouds)

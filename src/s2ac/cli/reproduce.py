@@ -45,8 +45,8 @@ class Reproduce:
     workers: int = 0
     """mujoco: processes that step the simulators of a run. The results do not depend on it."""
 
-    at_once: int = 1
-    """mujoco: runs side by side, each a process of its own. One run seldom fills an accelerator."""
+    on: str = "here"
+    """mujoco: where runs go: here, one after the other; local:N, N side by side; or ray, as in `s2ac sweep`. One run seldom fills an accelerator."""
 
     protocol: Literal["default", "paper"] = "default"
     """mujoco: 10 episodes every 30th of a run, or the paper's 100 every 1000 steps."""

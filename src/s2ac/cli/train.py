@@ -9,7 +9,6 @@ from typing import Any
 import tyro
 
 from s2ac.algorithms import ALGORITHMS
-from s2ac.cli.crash import reported
 from s2ac.errors import InvalidArgument, check_name
 from s2ac.output import say
 from s2ac.ranges import settled
@@ -20,6 +19,7 @@ from s2ac.settings import RunConfig, resolve
 from s2ac.settings.arguments import HELP, split, word_of
 from s2ac.text import command as command_line
 from s2ac.text import printable
+from s2ac.training.crash import reported
 from s2ac.training.run import Run
 from s2ac.training.trainer import resume_run, start, train
 

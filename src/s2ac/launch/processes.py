@@ -6,67 +6,57 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from multiprocessing.connection import wait
 from multiprocessing.process import BaseProcess
 from pathlib import Path
-from typing import Any, NamedTuple
 
-from s2ac.errors import S2acError
-from s2ac.output import say
+from s2ac.launch.calls import Call, Watch, carry_out
 from s2ac.training.signals import signals
 
 
-class Call(NamedTuple):
-    """What a process is to do; what the function returns is its exit code."""
-
-    name: str
-    function: Callable[..., int]
-    arguments: tuple[Any, ...]
-
-
-def side_by_side(calls: Iterable[Call], at_once: int, logs: Path) -> dict[str, int]:
-    """Exit codes by name; what a call prints is in LOGS/NAME.txt.
+def side_by_side(calls: Iterable[Call], at_once: int, logs: Path, retries: int, watch: Watch) -> dict[str, int]:
+    """Exit codes by name; what a call prints is in LOGS/NAME.txt. A process that is killed is begun again, at most `retries` times.
 
     The first SIGINT or SIGTERM is passed on to the calls that run, as a SIGTERM, and no other is begun: it has no code.
     """
     logs.mkdir(parents=True, exist_ok=True)
     context = multiprocessing.get_context("spawn")  # never forked, since JAX has threads
-    waiting, told = list(calls), False
-    running: dict[str, BaseProcess] = {}
+    waiting, told = [(call, retries) for call in calls], False
+    running: dict[str, tuple[BaseProcess, Call, int]] = {}
     codes: dict[str, int] = {}
     with signals() as stop:
         while running or (waiting and not stop.asked):
             while waiting and len(running) < at_once and not stop.asked:
-                call = waiting.pop(0)
+                call, left = waiting.pop(0)
                 log = str(logs / f"{call.name}.txt")
-                running[call.name] = context.Process(target=_alone, args=(*call[1:], log, os.getpid()))
-                running[call.name].start()
-                say(f"{call.name}: begun, see {log}")
+                running[call.name] = context.Process(target=_alone, args=(call, log, os.getpid())), call, left
+                running[call.name][0].start()
             if stop.asked and not told:
                 told = True
-                for process in running.values():
+                for process, *_ in running.values():
                     process.terminate()
-            wait([process.sentinel for process in running.values()], timeout=0.5)
-            for name in [name for name, process in running.items() if not process.is_alive()]:
-                codes[name] = running.pop(name).exitcode or 0
-                say(f"{name}: ended with code {codes[name]}")
+            watch({**codes, **dict.fromkeys(running)})
+            wait([process.sentinel for process, *_ in running.values()], timeout=0.5)
+            for name in [name for name, (process, *_) in running.items() if not process.is_alive()]:
+                process, call, left = running.pop(name)
+                code = process.exitcode or 0
+                if code < 0 and left and not stop.asked:
+                    waiting.insert(0, (call, left - 1))
+                    continue
+                codes[name] = code
+    watch(codes)
     return codes
 
 
-def _alone(function: Callable[..., int], arguments: tuple[Any, ...], log: str, parent: int) -> None:
+def _alone(call: Call, log: str, parent: int) -> None:
     """In the new process: what it prints goes to `log`, and it ends soon after its parent."""
     os.setsid()  # a Ctrl-C is the parent's to pass on
     to = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
     for stream in (1, 2):
         os.dup2(to, stream)
     threading.Thread(target=_end_after, args=(parent,), daemon=True).start()
-    try:
-        code = function(*arguments)
-    except S2acError as error:
-        say(f"error: {error}", sys.stderr)
-        code = error.exit_code
-    sys.exit(code)
+    sys.exit(carry_out(call))
 
 
 def _end_after(parent: int) -> None:

@@ -57,7 +57,19 @@ def write(path: Path, text: str) -> None:
         raise S2acError(f"cannot write {path}: {error.strerror}; choose another place with --out") from error
 
 
-SCRIPTS = ["metrics", "helpers", "lines", "chart", "curves", "pairs", "landscape", "clouds", "sections", "main"]
+SCRIPTS = [
+    "metrics",
+    "helpers",
+    "lines",
+    "chart",
+    "curves",
+    "pairs",
+    "landscape",
+    "clouds",
+    "sections",
+    "sweep",
+    "main",
+]
 """The script's files. Each declares functions and constants for those after it; the last one starts the page."""
 
 

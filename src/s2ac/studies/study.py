@@ -42,7 +42,7 @@ class Options(NamedTuple):
     merge: tuple[str, ...] = ()
     seeds: tuple[int, int] | None = None
     workers: int = 0
-    at_once: int = 1
+    on: str = "here"
     protocol: str = "default"
     version: int = 5
     preset: str = "default"

@@ -26,7 +26,7 @@ from s2ac.runs.begun import has_data, is_begun, make_empty, set_aside
 from s2ac.runs.files import make_directory, replace
 from s2ac.runs.lock import lock
 from s2ac.runs.records import Records
-from s2ac.settings import RunConfig
+from s2ac.settings import RunConfig, Settings
 from s2ac.text import command
 from s2ac.training.loggers import loggers
 from s2ac.training.run import Run
@@ -102,6 +102,22 @@ def resume_run(
         with lock(directory):
             write_about(run, directory)
     return run, complaints
+
+
+def go_on(
+    directory: Path, settings: Settings, callback: Callable[[list[dict[str, Any]]], bool] | None = None
+) -> tuple[bool, int]:
+    """Train a run of these settings, from its checkpoint if it has begun; whether it is done, and how far it is."""
+    if (directory / "run.json").exists():
+        about = read_about(directory)
+        if (about["env"], about["algo"], *configs_of(about, directory)) != settings:
+            raise InvalidArgument(f"{directory} holds a run with other settings: take another --out")
+        run, complaints = resume_run(directory)
+        for complaint in complaints:
+            say(f"note: {complaint}")
+    else:
+        run = start(directory, settings.env, settings.algo, settings.algorithm, settings.run)
+    return train(run, callback), run.env_step
 
 
 OPERATIONS_PER_SECOND = 270

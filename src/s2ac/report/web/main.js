@@ -13,9 +13,12 @@ function build() {
   const place = window.scrollY;
   const open = document.querySelector("details")?.open;
   redraws.length = 0;
-  view.run = Math.min(view.run, data.runs.length - 1);
-  titles();
-  main.replaceChildren(...sections(data.runs[view.run]));
+  if (data.sweep) main.replaceChildren(...sweepSections(data.sweep));
+  else {
+    view.run = Math.min(view.run, data.runs.length - 1);
+    titles();
+    main.replaceChildren(...sections(data.runs[view.run]));
+  }
   if (open && document.querySelector("details")) document.querySelector("details").open = true;
   redraw();
   window.scrollTo(0, place);

@@ -4,7 +4,8 @@ import os
 from pathlib import Path
 
 from s2ac.errors import InvalidArgument, S2acError
-from s2ac.launch.processes import Call, side_by_side
+from s2ac.launch.calls import STOPPED, Call, Place
+from s2ac.launch.launch import launch
 from s2ac.output import say
 from s2ac.runs.about import with_defaults
 from s2ac.studies.mujoco.jobs import Job, finished, record_of, train_job
@@ -42,15 +43,13 @@ def done_before(directory: Path, job: Job) -> bool:
     return finished(record)
 
 
-STOPPED = 75  # exit code of a run that a signal stopped; the usual one for "try again later"
-
-
-def campaign_at_once(directory: Path, todo: list[Job], command: str, at_once: int) -> bool:
-    """`campaign` with so many runs side by side; whether all is done. A run that fails leaves the others to go on."""
+def campaign_on(directory: Path, todo: list[Job], command: str, place: Place) -> bool:
+    """`campaign` with runs side by side; whether all is done. A run that fails leaves the others to go on."""
     os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # or the first one takes the accelerator's memory
+    directory = directory.absolute()  # on a cluster a call may find itself elsewhere
     todo = [job for job in todo if not done_before(directory, job)]
     calls = [Call(job.name, _train_one, (directory, job, command)) for job in todo]
-    codes = side_by_side(calls, at_once, directory / "logs")
+    codes = launch(calls, place, directory / "logs")
     failed = [name for name, code in codes.items() if code not in (0, STOPPED)]
     if failed:
         raise S2acError(

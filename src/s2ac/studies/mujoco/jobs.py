@@ -16,13 +16,13 @@ import jax
 
 import s2ac
 from s2ac.algorithms import ALGORITHMS
-from s2ac.errors import Diverged, InvalidArgument
+from s2ac.errors import Diverged
 from s2ac.output import say
-from s2ac.runs.about import VERSION, read_about, with_defaults
+from s2ac.runs.about import VERSION
 from s2ac.runs.records import read_records
 from s2ac.settings import Settings, names_of, resolve
 from s2ac.studies.study import Record
-from s2ac.training.trainer import resume_run, start, train
+from s2ac.training.trainer import go_on
 
 TASKS = ("Hopper", "Walker2d", "HalfCheetah", "Ant", "Humanoid")
 
@@ -191,24 +191,7 @@ class Trained(NamedTuple):
     stopped: bool  # by the user; the same command goes on
 
 
-Go = Callable[[Path, Job], tuple[bool, int]]
-
-
-def go_on(directory: Path, job: Job) -> tuple[bool, int]:
-    """Train a job's run, from its checkpoint if there is one; whether it is done, and how far it is."""
-    if (directory / "run.json").exists():
-        about = read_about(directory)
-        given = with_defaults(
-            about.get("algo", ""), {k: about[k] for k in ("version", "algorithm", "run") if k in about}
-        )
-        if given != job.config() or about.get("env") != job.env:
-            raise InvalidArgument(f"{directory} holds a run with other settings: take another --out")
-        run, complaints = resume_run(directory)
-        for complaint in complaints:
-            say(f"note: {complaint}")
-    else:
-        run = start(directory, job.env, job.settings.algo, job.settings.algorithm, job.settings.run)
-    return train(run), run.env_step
+Go = Callable[[Path, Settings], tuple[bool, int]]
 
 
 def train_job(directory: Path, job: Job, go: Go = go_on) -> Trained:
@@ -216,7 +199,7 @@ def train_job(directory: Path, job: Job, go: Go = go_on) -> Trained:
     first, count = job.settings.run.first_seed, job.settings.run.seeds
     seeds = range(first, first + count)
     try:
-        done, step = go(directory, job)
+        done, step = go(directory, job.settings._replace(env=job.env))
         return Trained(evaluations(directory), dict.fromkeys(seeds, step), {}, not done)
     except Diverged as error:
         if count == 1:

@@ -3,8 +3,9 @@
 import json
 from pathlib import Path
 
-from s2ac.errors import check_count, check_name
-from s2ac.studies.mujoco.campaign import campaign, campaign_at_once
+from s2ac.errors import check_name
+from s2ac.launch.calls import place_of
+from s2ac.studies.mujoco.campaign import campaign, campaign_on
 from s2ac.studies.mujoco.claims import cells, decide, whole_table
 from s2ac.studies.mujoco.exchange import long_csv, td3_table
 from s2ac.studies.mujoco.figures import draw
@@ -21,7 +22,7 @@ def run(directory: Path, options: Options) -> Gathered:
     for names, name, known in ((options.tasks, "tasks", TASKS), (options.systems, "systems", tuple(SYSTEMS))):
         for value in names:
             check_name(name, value, known)
-    check_count("at_once", options.at_once, 1)
+    place = place_of(options.on)
     read_all(options.merge)  # refuses what cannot be merged now, not after hours of training
     size = SCALES[options.scale or ""]
     todo = jobs(
@@ -32,10 +33,8 @@ def run(directory: Path, options: Options) -> Gathered:
         f"s2ac reproduce mujoco --scale {options.scale} --preset {options.preset} --protocol {options.protocol} "
         f"--version {options.version}"
     )
-    if options.at_once == 1:
-        done = campaign(directory, todo, command)
-    else:
-        done = campaign_at_once(directory, todo, command, options.at_once)
+    alone = place.kind == "here"
+    done = campaign(directory, todo, command) if alone else campaign_on(directory, todo, command, place)
     note = "" if done else "stopped before the end: the same command goes on where it stopped"
     return _gathered(read_all([str(directory), *options.merge]), command, note)
 
@@ -60,7 +59,5 @@ def tables(records: list[Record]) -> dict[str, str]:
     return {"table.md": text, "table.json": numbers, "results.csv": long_csv(records)}
 
 
-ACCEPTED = frozenset(
-    {"scale", "tasks", "systems", "merge", "seeds", "workers", "at_once", "protocol", "version", "preset"}
-)
+ACCEPTED = frozenset({"scale", "tasks", "systems", "merge", "seeds", "workers", "on", "protocol", "version", "preset"})
 STUDY = Study(ACCEPTED, run, read, decide, tables, draw, "smoke", frozenset({"merge"}))

@@ -110,6 +110,9 @@ class Run:
         another process trains must change nothing."""
         if self.seen is not None and self.seen != checkpoint.names(self.directory):
             raise RunInUse(f"{self.directory} was trained by another process since it was opened: open it again")
+        for left_over in self.directory.glob(".*.tmp-*"):  # of a file that was being replaced
+            if left_over.is_file():
+                left_over.unlink()
         if self.records:
             self.records.check()
         if self._claimed is not None:

@@ -96,10 +96,12 @@ def stop_and_resume(here: Here) -> str:
     run = here.run(PLAIN, "stopped")
     with begin(here.arguments(PLAIN, "stopped"), here.env, here.place) as process:
         after_lines(process, CHUNK, 2)
+        process.send_signal(signal.SIGSTOP)  # so that it does not come to its end meanwhile
         second = subprocess.run(
             [*COMMAND, "train", "--resume", str(run)], env=here.env, cwd=here.place, capture_output=True
         )
         process.send_signal(signal.SIGTERM)
+        process.send_signal(signal.SIGCONT)
         process.communicate()
     if process.returncode != 0:
         raise NotHeld(f"exit code {process.returncode} after SIGTERM")

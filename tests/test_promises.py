@@ -1,5 +1,6 @@
 """Promises of docs/reliability.md that no other file shows: signals at any moment, odd places, no network, no code from data, divergence."""
 
+import inspect
 import os
 import random
 import shutil
@@ -8,8 +9,10 @@ import stat
 import subprocess
 import sys
 import time
+from dataclasses import replace
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -21,6 +24,7 @@ from s2ac.errors import Diverged
 from s2ac.runs.checkpoint import load_latest
 from s2ac.selftest.tiny import CHUNK, after_lines, begin
 from s2ac.training.trainer import open_run
+from s2ac.types import EnvSpec, Transition
 
 
 @pytest.mark.slow
@@ -151,3 +155,43 @@ def test_parameters_that_left_the_numbers_after_the_last_record_are_not_saved(tm
     with pytest.raises(Diverged, match=r"of seed 0 is not finite after 80 steps; the last checkpoint is good"):
         run.save()
     assert {path: path.read_bytes() for path in (tmp_path / "run").rglob("*") if path.is_file()} == before
+
+
+@pytest.fixture
+def single_draws(monkeypatch):
+    """Random numbers of float32 in float64 too, so that both twins draw the same ones."""
+    for name in ("normal", "uniform", "truncated_normal"):
+        real = getattr(jax.random, name)
+
+        def draw(*arguments, real=real, **named):
+            bound = inspect.signature(real).bind(*arguments, **named)
+            bound.arguments["dtype"] = jnp.float32
+            return real(*bound.args, **bound.kwargs).astype(jnp.result_type(float))
+
+        monkeypatch.setattr(jax.random, name, draw)
+
+
+def after_ten_updates(algo, start, dtype):
+    """The algorithm's state after ten updates from `start`, or from its own first parameters."""
+    made = ALGORITHMS[algo].make(EnvSpec(3, (-1.0, -2.0), (1.0, 2.0)), replace(ALGORITHMS[algo].config, hidden=(8, 8)))
+    draw, lead = np.random.default_rng(0), (8, 4) if made.experience == "rollout" else (32,)
+    rows = (jnp.asarray(draw.uniform(-0.9, 0.9, lead + shape), dtype) for shape in ((3,), (2,), (), (), (), (3,)))
+    batch = Transition(*rows)._replace(terminated=jnp.zeros(lead, dtype), truncated=jnp.zeros(lead, dtype))
+    begun = state = jax.jit(made.init)(jax.random.key(0)) if start is None else start
+    update = jax.jit(made.update)
+    for number in range(10):
+        state, _ = update(jax.random.key(number), state, batch)
+    return jax.device_get(begun), jax.device_get(state)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("algo", ALGORITHMS)
+def test_ten_updates_are_those_of_double_precision(algo, single_draws):
+    start, single = after_ten_updates(algo, None, np.float32)
+    with jax.enable_x64(True):
+        twin = jax.tree.map(lambda leaf: jnp.asarray(leaf, np.float64 if leaf.dtype.kind == "f" else None), start)
+        double = after_ten_updates(algo, twin, np.float64)[1]
+    for one, other, begun in zip(*map(jax.tree.leaves, (single, double, start)), strict=True):
+        assert one.dtype == begun.dtype
+        np.testing.assert_allclose(one, other, atol=1e-5, rtol=1e-4)
+    assert any(leaf.dtype == np.float64 for leaf in jax.tree.leaves(double))

@@ -79,40 +79,36 @@ def soak(out: Path, hours: float, every: float, env: str) -> None:
             live(resume if life else ["train", env, *SMALL, "--out", str(run)], run, end, record)
 
 
-def growth(times: np.ndarray, values: np.ndarray) -> str:
-    """The slope of a straight line, in percent of the mean per hour."""
+def growth(times: list[float], values: list[float]) -> str:
+    """Mean and range, and the slope of a straight line in percent of the mean per hour."""
+    mean = np.mean(values)
     slope = np.polyfit(times, values, 1)[0] * 3600 if len(times) > 2 else float("nan")
-    return f"{values.mean():.1f} on average, {values.min():.1f} to {values.max():.1f}, {100 * slope / values.mean():+.2f} % per hour"
+    return f"{mean:.1f} on average, {min(values):.1f} to {max(values):.1f}, {100 * slope / mean:+.2f} % per hour"
 
 
 def tell(out: Path) -> None:
-    """The growth of each figure, of both halves."""
+    """The growth of each figure: of the long life by its samples, of the resumed ones by each one's mean."""
     rows = [json.loads(line) for line in (out / "samples.jsonl").read_text().splitlines()]
     for kind, settled in SETTLED.items():
-        lives = {row["life"] for row in rows if row["kind"] == kind}
-        kept = [[row for row in rows if row["life"] == life and row["age"] >= settled] for life in sorted(lives)]
-        kept = [life for life in kept if len(life) > 2]
-        if not kept:
+        kept = [row for row in rows if row["kind"] == kind and row["age"] >= settled]
+        lives = [[row for row in kept if row["life"] == life] for life in sorted({row["life"] for row in kept})]
+        if kind == "resumed":
+            lives = lives[1:]  # the first one compiles, the others find its code in JAX's cache
+        else:  # ten parts
+            lives = [[life[k] for k in part] for life in lives for part in np.array_split(np.arange(len(life)), 10)]
+        lives = [life for life in lives if len(life) > 2]
+        if not lives:
             continue
+        hours = sum(life[-1]["time"] - life[0]["time"] for life in lives) / 3600
         print(
-            f"{kind}: {len(kept)} process(es), {sum(life[-1]['age'] for life in kept) / 60:.0f} minutes, to step {kept[-1][-1]['step']:,}"
+            f"{kind}: {hours:.2f} hours, to step {lives[-1][-1]['step']:,}"
+            + f", {len(lives)} processes" * (kind == "resumed")
         )
-        per_life = [
-            {name: np.array([row[name] for row in life]) for name in life[0] if name != "kind"} for life in kept
-        ]
-        whole = kind == "long"  # one process: every sample; many: the mean of each
+        times = [float(np.mean([row["time"] for row in life])) for life in lives]
         for name in ("memory", "files", "threads"):
-            values = per_life[0][name] if whole else np.array([life[name].mean() for life in per_life])
-            times = per_life[0]["time"] if whole else np.array([life["time"].mean() for life in per_life])
-            print(f"  {name:8} {growth(times, values)}")
-        parts = [
-            part for life in per_life for part in (np.array_split(np.arange(len(life["time"])), 10 if whole else 1))
-        ]
-        spans = [(life, part) for life in per_life for part in (parts if whole else [np.arange(len(life["time"]))])]
-        rate = np.array([(np.ptp(life["step"][part]) / np.ptp(life["cpu"][part])) for life, part in spans])
-        print(
-            f"  steps per second of processor time {growth(np.array([life['time'][part].mean() for life, part in spans]), rate)}"
-        )
+            print(f"  {name:8}{growth(times, [float(np.mean([row[name] for row in life])) for life in lives])}")
+        speeds = [(life[-1]["step"] - life[0]["step"]) / (life[-1]["cpu"] - life[0]["cpu"]) for life in lives]
+        print(f"  speed   {growth(times, speeds)} (steps per second of processor time)")
 
 
 def main() -> None:

@@ -1,5 +1,5 @@
-"""Tiny runs of the command line, the hash of all that a run leaves, and a killer: those of `s2ac selftest`."""
+"""Tiny runs of the command line, and the hash of all that a run leaves: those of `s2ac selftest`."""
 
-from s2ac.selftest.tiny import COMMAND, digest, environment, killed_often, train_arguments
+from s2ac.selftest.tiny import COMMAND, digest, environment, train_arguments
 
-__all__ = ["COMMAND", "digest", "environment", "killed_often", "train_arguments"]
+__all__ = ["COMMAND", "digest", "environment", "train_arguments"]

@@ -9,6 +9,7 @@ import pytest
 import s2ac
 from damage import answer, bounded, policy_at, read_all, small_run
 from s2ac.agent import Agent
+from s2ac.deploy.weights import load_weights
 from s2ac.runs.saving import write_copy
 from s2ac.selftest.damage import contents, damage_often, harm, read_copy, restore
 from s2ac.selftest.tiny import NotHeld
@@ -74,3 +75,22 @@ def test_a_damaged_agent_does_not_load_as_another(num, tmp_path):
         restore(copy, before)
     assert refused > num / 2
     assert Path(copy).exists()
+
+
+@pytest.mark.parametrize("num", [100, pytest.param(1000, marks=pytest.mark.slow)])
+def test_a_damaged_export_does_not_run_as_another(num, tmp_path):
+    agent = Agent("multigoal", "sac", directory=tmp_path / "never", hidden=(4,), capacity=100)
+    path = agent.export(tmp_path / "exported" / "policy.safetensors", "weights", "mean").file
+    here = np.array([[0.5, -1.0]], np.float32)
+    wanted, before, generator = load_weights(path)(here, None), contents(path.parent), random.Random(3)
+    refused = 0
+    for _ in range(num):
+        done = harm(sorted(before), generator)
+        found = answer(load_weights, path)
+        if isinstance(found, str):
+            refused += 1
+            assert "policy." in found
+        else:
+            np.testing.assert_array_equal(found(here, None), wanted, err_msg=str(done))
+        restore(path.parent, before)
+    assert refused > num / 2

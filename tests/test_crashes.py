@@ -4,10 +4,7 @@ import json
 import os
 import sys
 
-import hypothesis
-import numpy as np
 import pytest
-from hypothesis import strategies
 
 import s2ac
 from damage import answer
@@ -97,22 +94,6 @@ def test_paths_that_cannot_be_are_one_line(path, tmp_path, monkeypatch, capsys):
     for call in (lambda: s2ac.load(path), lambda: Agent("multigoal", "sac", directory=path).learn(1)):
         assert isinstance(answer(call, memory=2**30), str)
     assert os.listdir(tmp_path) in ([], ["runs"])
-
-
-ODD = strategies.one_of(
-    strategies.none(), strategies.booleans(), strategies.integers(), strategies.floats(), strategies.text(max_size=6), strategies.binary(max_size=3),
-    strategies.sampled_from(["multigoal", "sac", "default", "Pendulum-v1", "s2ac/Multigoal-v0", "os:x", "a:b:c", ":", "json:", "\0", int, dict, print,
-                             lambda: None, np.zeros(3), [], {}, ("a",), object()]),
-)  # fmt: skip
-
-
-@hypothesis.settings(max_examples=150, deadline=None, derandomize=True, database=None)
-@hypothesis.given(strategies.dictionaries(strategies.sampled_from(["env", "algo", "seeds", "preset"]), ODD, min_size=1))
-def test_an_agent_of_anything_is_made_or_refused_in_a_line(given_):
-    arguments = {"env": "multigoal", "algo": "sac", "hidden": (4,), "capacity": 10, **given_}
-    if isinstance(arguments.get("seeds"), int) and arguments["seeds"] > 3:
-        arguments["seeds"] = 10**9
-    answer(lambda: Agent(**arguments, directory="never/written"), memory=2**30)
 
 
 def test_a_module_that_fails_is_one_line(tmp_path, monkeypatch, capsys):

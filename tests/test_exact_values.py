@@ -107,7 +107,7 @@ CASES = {
     "sql": ("soft", {"num_value_samples": 128, "num_particles": 4}),
     "s2ac": (
         "soft",
-        {"form": "tracer", "density": "log-det", "num_particles": 8, "num_steps": 3, "step_size": 0.03, "min_std": 0.1},
+        {"weighted": True, "num_references": 8, "num_particles": 8, "num_steps": 3, "step_size": 0.03, "min_std": 0.1},
     ),
 }
 

@@ -1,10 +1,13 @@
 """A disk that fills up: one sentence, exit code 5, nothing lost."""
 
+import errno
+import itertools
 import os
 import subprocess
 
 import pytest
 
+from damage import advance, read_all, small_run
 from runs import COMMAND, digest, train_arguments
 from s2ac.cli.main import main
 from s2ac.runs.checkpoint import DiskError, load_latest
@@ -78,3 +81,40 @@ def test_records_are_written_whole_or_not_at_all(small_disk):
     records.add([{"text": "more"}])
     assert read_records(records.path) == [*lines, {"text": "more"}]
     assert all(line == row for line in lines)
+
+
+@pytest.mark.parametrize("call", ["write", "fsync", "rename", "mkdir", "open"])
+def test_a_checkpoint_that_is_refused_at_any_call_leaves_the_earlier_ones(call, tmp_path, monkeypatch):
+    """No space, or no permission, at the first, the second, … of its calls; the next one is written as if nothing had been."""
+    real, left = getattr(os, call), 10**9
+
+    def refuse(*arguments, **keywords):
+        nonlocal left
+        left -= 1
+        if left < 0 and (call != "open" or arguments[1] & os.O_CREAT):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return real(*arguments, **keywords)
+
+    run = tmp_path / "run"
+    kept, records = small_run(run, 2), Records(run / "metrics.jsonl", *list(facts_of_newest(run)))
+    monkeypatch.setattr(os, call, refuse)
+    for number in itertools.count():
+        left = number
+        try:
+            advance(run, records, 3, kept)
+        except DiskError as error:
+            left = 10**9
+            assert_one_sentence(f"s2ac: {error}\n")
+            assert load_latest(run)[0]["step"] in (2, 3)
+            records = Records(run / "metrics.jsonl", *list(facts_of_newest(run)))
+        else:
+            break
+    left = 10**9
+    assert number > 1
+    assert read_all(run)[0] == 3
+    assert not [path for path in run.rglob("*.tmp-*") if not path.name.startswith(".")]
+
+
+def facts_of_newest(run):
+    known = load_latest(run)[0]["facts"]
+    return known["metrics_offset"], known["metrics_sha256"]

@@ -1,6 +1,5 @@
 """Files that were made to hurt: pipes, devices, huge sizes, manifests that verify and lie. One line each, soon, in little memory."""
 
-import dataclasses
 import json
 import os
 import shutil
@@ -23,7 +22,6 @@ from s2ac.runs.files import read_regular
 from s2ac.runs.lock import holder, lock
 from s2ac.runs.manifest import digest
 from s2ac.runs.records import Records
-from s2ac.settings import resolve
 
 LAST = "checkpoints/step_000000000004"
 FILES = ["run.json", "metrics.jsonl", "lock", "checkpointed", f"{LAST}/manifest.json", f"{LAST}/state.safetensors",
@@ -198,21 +196,6 @@ def test_a_run_json_of_any_kind_is_understood_or_refused(tmp_path_factory, place
         return configs_of(found, run)
 
     answer(understood)
-
-
-@hypothesis.settings(max_examples=300, deadline=None, derandomize=True, database=None)
-@hypothesis.given(
-    strategies.sampled_from(["sac", "s2ac", "s2ac-amortized", "sac-nf", "sql", "ddpg", "ppo"]),
-    strategies.dictionaries(
-        strategies.sampled_from(
-            [field.name for kind in ("run", "algorithm") for field in dataclasses.fields(getattr(resolve("multigoal", "s2ac"), kind))]
-        ),
-        JSON | strategies.sampled_from([10**30, 2**63, "3", 1e300, (1, "a"), np.float32(3), b"x", object]),
-        min_size=1, max_size=3,
-    ),
-)  # fmt: skip
-def test_settings_of_any_kind_are_understood_or_refused(algo, given_):
-    answer(resolve, "multigoal", algo, "default", given_)
 
 
 # --- An agent whose files are not of one run -----------------------------------------------------------------

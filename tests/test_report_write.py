@@ -74,3 +74,9 @@ def test_a_newer_checkpoint_is_named(tmp_path):
     (run / "run.json").write_text("")
     with pytest.raises(S2acError, match=r"from body.facts.about in .*manifest.json"):
         read_about(run)
+
+
+def test_a_page_that_is_written_again_is_the_same_to_the_byte(tmp_path):
+    run = make_run(tmp_path / "run")
+    first = write_report([run], clouds=False).read_bytes()
+    assert write_report([run], clouds=False).read_bytes() == first

@@ -28,6 +28,12 @@ def _escaped(character: str) -> str:
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 
+def named(error: BaseException) -> str:
+    """An error of somebody else's code, on one line."""
+    text = " ".join(str(error).split())
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
 def command(*words: Any) -> str:
     """A command of ours that can be pasted into a shell, whatever the names in it are."""
     return shlex.join(["s2ac", *map(str, words)])

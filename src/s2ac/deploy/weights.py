@@ -16,6 +16,7 @@ from s2ac.deploy.source import Trained
 from s2ac.errors import S2acError
 from s2ac.nets.mlp import Layer
 from s2ac.runs.files import SMALL, memory_bytes, parse_json, read_regular
+from s2ac.runs.manifest import digest
 
 Runner = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
@@ -30,7 +31,7 @@ def write_weights(policy: Any, path: Path, batch: int, about: dict[str, Any]) ->
     path.write_bytes(data)
     described = path.with_suffix(".json")
     whole = {**facts, "sha256": hashlib.sha256(data).hexdigest(), **description}
-    described.write_text(json.dumps(whole, indent=1) + "\n", encoding="utf-8")
+    described.write_text(json.dumps({**whole, "own_sha256": digest(whole)}, indent=1) + "\n", encoding="utf-8")
     return [path, described]
 
 
@@ -141,9 +142,16 @@ def load_weights(path: Path) -> Runner:
     """Exported weights as a function of a batch; refuses weights that the description is not of."""
     from safetensors.numpy import load
 
-    data = read_regular(path, memory_bytes())
-    about = parse_json(read_regular(path.with_suffix(".json"), SMALL))
-    if about.get("sha256") not in (None, hashlib.sha256(data).hexdigest()):
+    try:
+        data = read_regular(path, memory_bytes())
+        about = parse_json(read_regular(path.with_suffix(".json"), SMALL))
+    except OSError as error:
+        raise S2acError(f"cannot read {error.filename}: {error.strerror}") from error
+    except ValueError:
+        about = None
+    if not isinstance(about, dict) or about.pop("own_sha256", None) != digest(about):
+        raise S2acError(f"{path.with_suffix('.json')} is damaged: export it again")
+    if about["sha256"] != hashlib.sha256(data).hexdigest():
         raise S2acError(f"{path} is not the file that {path.with_suffix('.json').name} describes: export it again")
     arrays = load(data)
     return lambda observation, noise: run_network(arrays, about, observation, noise)

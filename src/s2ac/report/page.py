@@ -5,14 +5,13 @@ writes it as text. The policy lets exactly this style and this script run, by th
 """
 
 import base64
-import contextlib
 import hashlib
-import os
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 from s2ac.errors import S2acError
+from s2ac.runs.files import replace
 from s2ac.text import to_json
 
 
@@ -46,14 +45,10 @@ def policy(style: str, script: str, live: bool) -> str:
 
 def write(path: Path, text: str) -> None:
     """Write the page whole or not at all."""
-    aside = path.with_name(f".{path.name}.tmp-{os.getpid()}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        aside.write_text(text, encoding="utf-8")
-        aside.replace(path)
+        replace(path, text.encode())
     except OSError as error:
-        with contextlib.suppress(OSError):
-            aside.unlink()
         raise S2acError(f"cannot write {path}: {error.strerror}; choose another place with --out") from error
 
 

@@ -83,6 +83,8 @@ class Handler(BaseHTTPRequestHandler):
 
     def _found(self) -> tuple[HTTPStatus, str, str]:
         """Status, type and text of the answer."""
+        if self.request_version == "HTTP/0.9":  # its answers have no headers, which say what a browser may do with them
+            return HTTPStatus.BAD_REQUEST, "text/plain", "HTTP/0.9 is too old\n"
         if not is_local(str(self.headers.get("Host", "")), self.server.server_address[1]):
             return HTTPStatus.FORBIDDEN, "text/plain", "this server answers to 127.0.0.1 and localhost only\n"
         path, _, query = self.path.partition("?")

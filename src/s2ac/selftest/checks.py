@@ -12,13 +12,15 @@ from typing import NamedTuple
 
 import numpy as np
 
+from s2ac.algorithms import ALGORITHMS
 from s2ac.errors import S2acError
 from s2ac.runs.checkpoint import load_latest
 from s2ac.selftest.damage import damage_often, read_copy, read_run
 from s2ac.selftest.tiny import (
+    CHUNK,
     COMMAND,
     NotHeld,
-    after_chunks,
+    after_lines,
     begin,
     digest,
     environment,
@@ -27,62 +29,79 @@ from s2ac.selftest.tiny import (
     train_arguments,
 )
 
+STEPS = 4_000
+"""Of a training that is stopped often."""
+
 
 class NotTried(Exception):
     """A promise that cannot be tried here, and why."""
 
 
+System = tuple[str, ...]
+"""Environment, algorithm, and further arguments of a training."""
+
+PLAIN = ("multigoal", "sac")
+KILLED: list[System] = [
+    *((env, algo) for env in ("multigoal", "Pendulum-v1") for algo in ALGORITHMS),
+    *(("Pendulum-v1", algo, "--workers", "2") for algo in ("sac", "s2ac", "ppo")),
+    ("Pendulum-v1", "sac", "--overlap"),
+]
+"""Every algorithm in both loops, with simulators in processes of their own, and with updates that overlap them."""
+
+
 class Here(NamedTuple):
-    """Where promises are tried, how hard, and the runs that were never stopped, by environment and algorithm."""
+    """Where promises are tried, how hard, and the runs that were never stopped."""
 
     place: Path
     thorough: bool
-    whole: dict[tuple[str, str], Path]
+    whole: dict[System, Path]
 
     @property
     def env(self) -> dict[str, str]:
         """Of child processes."""
         return environment(self.place / "compiled")
 
-    @property
-    def steps(self) -> int:
-        """Of a training that is killed often."""
-        return 16_000 if self.thorough else 4_000
+    def run(self, system: System, name: str) -> Path:
+        """The directory of a training."""
+        return self.place / "-".join([*system, name])
 
-    def arguments(self, env: str, algo: str, name: str) -> list[str]:
+    def arguments(self, system: System, name: str) -> list[str]:
         """A training in a directory of its own."""
-        return train_arguments(algo, self.place / f"{env}-{algo}-{name}", self.steps, env)
+        env, algo, *extra = system
+        return [*train_arguments(algo, self.run(system, name), STEPS, env), *extra]
 
-    def uninterrupted(self, env: str = "multigoal", algo: str = "sac") -> Path:
+    def uninterrupted(self, system: System = PLAIN) -> Path:
         """A run that nothing stopped."""
-        if (env, algo) not in self.whole:
-            run_to_end(self.arguments(env, algo, "whole"), self.env, self.place)
-            self.whole[env, algo] = self.place / f"{env}-{algo}-whole"
-        return self.whole[env, algo]
+        if system not in self.whole:
+            run_to_end(self.arguments(system, "whole"), self.env, self.place)
+            self.whole[system] = self.run(system, "whole")
+        return self.whole[system]
 
-    def compare(self, run: Path, env: str = "multigoal", algo: str = "sac") -> None:
+    def compare(self, run: Path, system: System = PLAIN) -> None:
         """Refuse a run that did not leave the bytes of the uninterrupted one."""
-        if digest(run) != digest(self.uninterrupted(env, algo)):
-            raise NotHeld(f"{algo} on {env}: other bytes than the run that was never stopped")
+        if digest(run) != digest(self.uninterrupted(system)):
+            raise NotHeld(f"{' '.join(system)}: other bytes than the run that was never stopped")
 
 
 def determinism(here: Here) -> str:
     """The same settings and seed give the same bytes."""
     here.uninterrupted()
-    run_to_end(here.arguments("multigoal", "sac", "again"), here.env, here.place)
-    here.compare(here.place / "multigoal-sac-again")
+    run_to_end(here.arguments(PLAIN, "again"), here.env, here.place)
+    here.compare(here.run(PLAIN, "again"))
     return "two runs, the same bytes"
 
 
 def stop_and_resume(here: Here) -> str:
     """SIGTERM saves and ends with exit code 0, another process is refused meanwhile, and the resumed run leaves the same bytes."""
-    run = here.place / "multigoal-sac-stopped"
-    with begin(here.arguments("multigoal", "sac", "stopped"), here.env, here.place) as process:
-        after_chunks(process, 2)
+    run = here.run(PLAIN, "stopped")
+    with begin(here.arguments(PLAIN, "stopped"), here.env, here.place) as process:
+        after_lines(process, CHUNK, 2)
+        process.send_signal(signal.SIGSTOP)  # so that it does not come to its end meanwhile
         second = subprocess.run(
             [*COMMAND, "train", "--resume", str(run)], env=here.env, cwd=here.place, capture_output=True
         )
         process.send_signal(signal.SIGTERM)
+        process.send_signal(signal.SIGCONT)
         process.communicate()
     if process.returncode != 0:
         raise NotHeld(f"exit code {process.returncode} after SIGTERM")
@@ -91,21 +110,23 @@ def stop_and_resume(here: Here) -> str:
         raise NotHeld(f"a second process in the same directory ended with exit code {second.returncode}, not 6")
     run_to_end(["train", "--resume", str(run)], here.env, here.place)
     here.compare(run)
-    return f"stopped at step {step} of {here.steps}, the same bytes; a second process was refused"
+    return f"stopped at step {step} of {STEPS}, the same bytes; a second process was refused"
+
+
+def kills_of(here: Here, system: System, number: int) -> int:
+    """How many kills a run took and left the bytes of the uninterrupted one."""
+    here.uninterrupted(system)
+    run = here.run(system, "killed")
+    number = killed_often(here.arguments(system, "killed"), run, here.env, here.place, number, " ".join(system))
+    here.compare(run, system)
+    return number
 
 
 def kills(here: Here) -> str:
-    """SIGKILL at random moments loses nothing: the run that is resumed each time leaves the same bytes."""
-    which = [("multigoal", "sac")]
-    if here.thorough:
-        which += [("multigoal", "s2ac"), ("multigoal", "ppo"), ("Pendulum-v1", "sac")]
-    number = 20 if here.thorough else 5
-    for env, algo in which:
-        here.uninterrupted(env, algo)
-        run = here.place / f"{env}-{algo}-killed"
-        killed_often(here.arguments(env, algo, "killed"), run, here.env, here.place, number, f"{env} {algo}")
-        here.compare(run, env, algo)
-    return f"{number} kills of each of {len(which)} run(s), the same bytes"
+    """SIGKILL at any moment of starting, training, evaluating, saving or reporting loses nothing: resumed each time, a run leaves the same bytes."""
+    systems, each = (KILLED, 15) if here.thorough else (KILLED[:1], 5)
+    number = sum(kills_of(here, system, each) for system in systems)
+    return f"{number} kills of {len(systems)} run(s), the same bytes"
 
 
 def no_reader(here: Here) -> str:
@@ -113,21 +134,21 @@ def no_reader(here: Here) -> str:
     if not Path("/dev/full").exists():
         raise NotTried("there is no /dev/full")
     with open("/dev/full", "w") as full:
-        arguments = here.arguments("multigoal", "sac", "unread")
+        arguments = here.arguments(PLAIN, "unread")
         code = subprocess.run([*COMMAND, *arguments], env=here.env, cwd=here.place, stdout=full, stderr=full).returncode
     if code:
         raise NotHeld(f"exit code {code}")
-    here.compare(here.place / "multigoal-sac-unread")
+    here.compare(here.run(PLAIN, "unread"))
     return "output to /dev/full, exit code 0, the same bytes"
 
 
 def full_disk(here: Here) -> str:
     """Where the disk refuses a write the training ends in one sentence with exit code 5, and goes on when there is room again."""
-    run = here.place / "multigoal-sac-full"
+    run = here.run(PLAIN, "full")
     env = {name: value for name, value in here.env.items() if not name.startswith("JAX_")}
     # A limit on the size of a file, which every user may set: the records reach it, and that write is taken in part.
     done = subprocess.run(
-        [*COMMAND, *here.arguments("multigoal", "sac", "full")], env=env, cwd=here.place, capture_output=True, text=True,
+        [*COMMAND, *here.arguments(PLAIN, "full")], env=env, cwd=here.place, capture_output=True, text=True,
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (24_000, 24_000)),
     )  # fmt: skip
     if done.returncode != 5 or done.stderr.count("\n") != 1 or "intact" not in done.stderr:

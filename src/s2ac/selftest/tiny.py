@@ -5,6 +5,7 @@ import json
 import os
 import random
 import shutil
+import signal
 import subprocess
 import sys
 import threading
@@ -18,6 +19,7 @@ from s2ac.runs.checkpoint import load_latest
 
 TINY = ["--hidden", "8", "--num-envs", "2", "--log-every", "40", "--evaluate-every", "80", "--checkpoint-every", "40", "--episodes", "2"]  # fmt: skip
 REPLAYED = ["--batch-size", "8", "--warmup-steps", "20", "--capacity", "100"]
+CHUNK, MOST_CHUNKS = ("step ",), 6
 COMMAND = [sys.executable, "-m", "s2ac"]
 
 
@@ -62,32 +64,37 @@ def begin(arguments: list[str], env: Mapping[str, str], cwd: Path) -> "subproces
     )
 
 
-def after_chunks(process: "subprocess.Popen[str]", chunks: int) -> list[str]:
-    """What a training says until it has reported so many chunks."""
+def after_lines(process: "subprocess.Popen[str]", beginnings: tuple[str, ...], number: int) -> list[str]:
+    """What a training says until so many lines with one of these beginnings have come."""
     said: list[str] = []
     assert process.stdout is not None
-    while sum(line.startswith("step ") for line in said) < chunks:
+    while sum(line.startswith(beginnings) for line in said) < number:
         said.append(process.stdout.readline())
         if not said[-1]:
             raise NotHeld("the run ended by itself: " + " ".join("".join(said).split()))
     return said
 
 
-def kill_once(arguments: list[str], env: Mapping[str, str], cwd: Path, chunks: int, delay: float) -> int:
-    """Start a run and SIGKILL it `delay` seconds after it has reported `chunks` chunks; its exit code.
+def kill_once(
+    arguments: list[str], env: Mapping[str, str], cwd: Path, beginnings: tuple[str, ...], number: int, delay: float
+) -> bool:
+    """Start a run and SIGKILL it `delay` seconds after so many lines with these beginnings; whether it was in time.
 
-    After a chunk most of the time goes into records and checkpoints: that is where a kill can do harm.
+    Its output ends only when its workers have ended too.
     """
     with begin(arguments, env, cwd) as process:
         timer = threading.Timer(delay, process.kill)
-        said = after_chunks(process, chunks)
+        said = after_lines(process, beginnings, number)
         timer.start()
         assert process.stdout is not None
-        said += process.stdout.readlines()
+        for line in process.stdout:
+            said.append(line)
+            if sum(each.startswith("step ") for each in said) > MOST_CHUNKS and beginnings == CHUNK:
+                process.kill()  # it is fast: let it not come to its end
     timer.cancel()
-    if process.returncode not in (0, -9):
+    if process.returncode not in (0, -signal.SIGKILL):
         raise NotHeld(f"exit code {process.returncode}: " + " ".join("".join(said).split()))
-    return process.returncode
+    return process.returncode != 0
 
 
 def run_to_end(arguments: list[str], env: Mapping[str, str], cwd: Path) -> str:
@@ -98,20 +105,29 @@ def run_to_end(arguments: list[str], env: Mapping[str, str], cwd: Path) -> str:
     return done.stdout
 
 
-def killed_often(
-    arguments: list[str], run: Path, env: Mapping[str, str], cwd: Path, kills: int, seed: int | str
-) -> None:
-    """Run to the end, killed `kills` times at random moments and resumed each time; one kill in four while it starts."""
-    generator = random.Random(seed)
+def killed_often(arguments: list[str], run: Path, env: Mapping[str, str], cwd: Path, kills: int, seed: str) -> int:
+    """Run to the end, killed `kills` times at random moments and resumed each time; how many kills came before the end.
+
+    A fifth of them while the last checkpoint and the report are written, of the others one in four while it starts, and the rest after a
+    chunk, when records, evaluations and checkpoints are written.
+    """
+    generator, in_time = random.Random(seed), 0
+    steps = arguments[arguments.index("--steps") + 1]
+    end = (f"step {steps} ", f"resumed at step {steps} ")
+    moment: tuple[tuple[str, ...], int, float]
     for done in range(kills):
-        starting = done % 4 == 3
-        chunks, delay = (
-            (0, generator.uniform(0, 3)) if starting else (generator.randint(1, 6), generator.uniform(0, 0.1))
-        )
-        if kill_once(arguments, env, cwd, chunks, delay) == 0:
-            raise NotHeld(f"ended after {done} of {kills} kills: too few steps")
+        if done >= kills - kills // 5:
+            moment = end, 1, generator.uniform(0, 1)
+        elif done % 4 == 3:
+            moment = CHUNK, 0, generator.uniform(0, 3)
+        else:
+            moment = CHUNK, generator.randint(1, 4), generator.uniform(0, 0.1)
+        in_time += kill_once(arguments, env, cwd, *moment)
         if (run / "run.json").exists():  # resumed from its beginning where there is no checkpoint yet
             arguments = ["train", "--resume", str(run)]
         else:
             shutil.rmtree(run, ignore_errors=True)
     run_to_end(arguments, env, cwd)
+    if left := [path.name for path in run.rglob("*tmp-*")]:
+        raise NotHeld(f"left behind: {', '.join(left)}")
+    return in_time

@@ -9,10 +9,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from s2ac.envs.gymnasium.simulators import BadEnvironment, named
+from s2ac.envs.gymnasium.simulators import BadEnvironment
 from s2ac.errors import S2acError
 from s2ac.runs.files import make_directory, replace
-from s2ac.text import command
+from s2ac.text import command, named
 from s2ac.training.run import fingerprint
 
 NO_MEMORY = ("RESOURCE_EXHAUSTED", "Out of memory", "out of memory")

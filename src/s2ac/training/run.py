@@ -5,6 +5,7 @@ import hashlib
 import os
 import platform
 import time
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -110,6 +111,9 @@ class Run:
         another process trains must change nothing."""
         if self.seen is not None and self.seen != checkpoint.names(self.directory):
             raise RunInUse(f"{self.directory} was trained by another process since it was opened: open it again")
+        for left_over in self.directory.glob(".*.tmp-*"):  # of a file that was being replaced
+            if left_over.is_file():
+                left_over.unlink()
         if self.records:
             self.records.check()
         if self._claimed is not None:
@@ -134,12 +138,7 @@ class Run:
             self.env_step += rounds * self.steps_per_round
         speed = self.config.seeds * (self.env_step - before) / (time.perf_counter() - started)
         metrics = with_warm_up(metrics, warm) if warm else metrics
-        for name, values in metrics.items():
-            if not np.isfinite(values).all():
-                seed = self.config.first_seed + int(np.argmin(np.isfinite(values)))
-                raise Diverged(
-                    f"{name} of seed {seed} is not finite after {self.env_step} steps; the last checkpoint is good"
-                )
+        self._check_finite(metrics)
         return [
             {
                 "kind": "train",
@@ -150,6 +149,16 @@ class Run:
             }
             for index in range(self.config.seeds)
         ]
+
+    def _check_finite(self, named: Mapping[str, Any]) -> None:
+        """Divergence of numbers `[seeds, …]` is an error before they are saved."""
+        for name, values in named.items():
+            if values.dtype.kind == "f" and not np.isfinite(values).all():
+                whole = np.isfinite(values).reshape(self.config.seeds, -1).all(axis=1)
+                seed = self.config.first_seed + int(np.argmin(whole))
+                raise Diverged(
+                    f"{name} of seed {seed} is not finite after {self.env_step} steps; the last checkpoint is good"
+                )
 
     def lacks_replay(self) -> bool:
         """Whether the replay is empty, as in a run that was saved without it."""
@@ -194,7 +203,9 @@ class Run:
         small = self._small()
         if not replay:
             small["replay"] = np.zeros_like(small["replay"])
-        kept = checkpoint.save_checkpoint(to, self.env_step, tree_to_arrays(small), facts, rows, added, capacity, kept)
+        arrays = tree_to_arrays(small)
+        self._check_finite({name: array for name, array in arrays.items() if name.startswith("algorithm")})
+        kept = checkpoint.save_checkpoint(to, self.env_step, arrays, facts, rows, added, capacity, kept)
         if directory is None:
             self._kept, self._num_kept = kept, added
             mark_saved(to)

@@ -25,10 +25,9 @@ from s2ac.envs.gymnasium.simulators import (
     Simulators,
     board_shapes,
     made,
-    one_line,
     places_of,
 )
-from s2ac.errors import InvalidArgument
+from s2ac.errors import InvalidArgument, shown
 
 if TYPE_CHECKING:
     from s2ac.types import EnvSpec
@@ -116,12 +115,12 @@ def spec_of(env: gymnasium.Env, name: str) -> "EnvSpec":
         )
     if not (np.isfinite(action.low).all() and np.isfinite(action.high).all() and (action.low < action.high).all()):
         raise InvalidArgument(
-            f"env = {name!r} has actions in {one_line(action)}: give its Box finite bounds, low below high in every dimension"
+            f"env = {name!r} has actions in {shown(action)}: give its Box finite bounds, low below high in every dimension"
         )
     try:
         size = spaces.flatdim(env.observation_space)
     except (NotImplementedError, ValueError, AttributeError) as error:
-        space = one_line(getattr(env, "observation_space", None))
+        space = shown(getattr(env, "observation_space", None))
         raise InvalidArgument(f"env = {name!r} has observations {space}: cannot be flattened") from error
     return EnvSpec(size, tuple(map(float, action.low)), tuple(map(float, action.high)))
 

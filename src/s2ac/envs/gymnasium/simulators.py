@@ -14,6 +14,7 @@ from gymnasium import spaces
 
 from s2ac.envs.gymnasium.mujoco import bad_states, quiet_mujoco
 from s2ac.errors import Diverged, InvalidArgument, S2acError, shown
+from s2ac.text import named
 
 if TYPE_CHECKING:
     from s2ac.types import EnvSpec
@@ -73,12 +74,6 @@ def made(make: MakeEnv, name: str) -> gymnasium.Env:
     return env
 
 
-def named(error: BaseException) -> str:
-    """An error of somebody else's code, on one line."""
-    text = " ".join(str(error).split())
-    return f"{type(error).__name__}: {text}" if text else type(error).__name__
-
-
 class Job(NamedTuple):
     """What simulators are told of a run."""
 
@@ -126,18 +121,22 @@ class Simulators:
                 if kind.kind != "f" and (np.asarray(observation).ravel() != flat).any():
                     raise ValueError(f"numbers that are not of {kind}")
             else:
-                flat = np.asarray(spaces.flatten(self.envs[k].observation_space, observation))
+                space = self.envs[k].observation_space
+                flat = np.asarray(spaces.flatten(space, observation))
+                if _miscounts(space, observation):
+                    raise ValueError(f"it is {shown(observation)}")
         except Exception as error:  # an observation may be anything
             raise self._misfit(k, " ".join(str(error).split())) from error
         if flat.size != self.size:
             raise self._misfit(k, f"{flat.size} numbers, not {self.size}")
-        if flat.size and not np.abs(flat).max() <= self.job.max_value:  # nan is not
+        most = self.job.max_value  # not of np.abs: the smallest integer has none
+        if flat.size and not (flat.max() <= most and flat.min() >= -most):  # nan is not
             self._complain("observation", flat, k)
         return flat
 
     def _complain(self, name: str, values: np.ndarray, k: int) -> None:
         """Stop at a number that is not finite, or too large to be meant, before it reaches the replay."""
-        bad = int(np.argmin(np.abs(values) <= self.job.max_value))
+        bad = int(np.argmin(np.abs(values.astype(float)) <= self.job.max_value))
         where = f"{name}[{bad}]" if values.ndim else name
         why = f", beyond max_value = {self.job.max_value:g}" if np.isfinite(values.flat[bad]) else ""
         last = self.actions[k][-1].tolist() if self.actions[k] else "none"
@@ -146,7 +145,7 @@ class Simulators:
         )
 
     def _misfit(self, k: int, why: str) -> BadEnvironment:
-        space = one_line(self.envs[k].observation_space)
+        space = shown(self.envs[k].observation_space)
         return BadEnvironment(f"{self._where(k)}: an observation is not of {space} ({why})")
 
     def _fault(self, k: int, call: str, error: Exception) -> Exception:
@@ -281,14 +280,17 @@ class Simulators:
                 env.close()
 
 
+def _miscounts(space: spaces.Space, observation: Any) -> bool:
+    """Whether a part that is no Box is not of its space: flattening would take −1 for the last of n. A Box's numbers are looked at when flat."""
+    if isinstance(space, spaces.Dict):
+        return any(_miscounts(part, observation[name]) for name, part in space.items())
+    if isinstance(space, spaces.Tuple):
+        return any(map(_miscounts, space, observation))
+    return not isinstance(space, spaces.Box) and not space.contains(observation)
+
+
 def _listed(state: Any) -> Any:
     """A generator's state as JSON values."""
     if isinstance(state, dict):
         return {name: _listed(part) for name, part in state.items()}
     return state.tolist() if isinstance(state, np.ndarray | np.generic) else state
-
-
-def one_line(space: Any) -> str:
-    """A space for a message: bounds that differ fill many lines."""
-    text = " ".join(str(space).split())
-    return text if len(text) <= 200 else f"{text[:200]}…"

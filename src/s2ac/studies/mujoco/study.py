@@ -12,6 +12,7 @@ from s2ac.studies.mujoco.figures import draw
 from s2ac.studies.mujoco.jobs import PRESETS, PROTOCOLS, SCALES, SYSTEMS, TASKS, jobs, protocol_of
 from s2ac.studies.mujoco.records import RULES, read_all
 from s2ac.studies.study import Gathered, Options, Record, Study
+from s2ac.text import command as command_line
 
 
 def run(directory: Path, options: Options) -> Gathered:
@@ -41,9 +42,8 @@ def run(directory: Path, options: Options) -> Gathered:
 
 def read(directory: Path, options: Options) -> Gathered:
     """The records in a directory, and in those to be merged."""
-    return _gathered(
-        read_all([str(directory), *options.merge]), f"s2ac reproduce mujoco --from-results {directory}", ""
-    )
+    redraw = command_line("reproduce", "mujoco", "--from-results", directory)
+    return _gathered(read_all([str(directory), *options.merge]), redraw, "")
 
 
 def _gathered(records: list[Record], command: str, note: str) -> Gathered:

@@ -54,6 +54,8 @@ def arrays_to_tree(like: Any, arrays: dict[str, np.ndarray]) -> Any:
             )
 
     def restored(name: str, leaf: Any) -> Any:
-        return jax.random.wrap_key_data(arrays[name], impl=jax.random.key_impl(leaf)) if is_key(leaf) else arrays[name]
+        if not is_key(leaf):
+            return arrays[name]
+        return jax.random.wrap_key_data(jax.numpy.asarray(arrays[name]), impl=jax.random.key_impl(leaf))
 
     return jax.tree.unflatten(structure, [restored(name, leaf) for name, (_, leaf) in zip(names, paths, strict=True)])

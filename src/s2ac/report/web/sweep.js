@@ -76,7 +76,7 @@ function parallel(env, groups, fields) {
     axes.forEach((axis, i) => {
       svg.append(shape("line", { x1: x(i), x2: x(i), y1: y(0), y2: y(1), class: "axis" }),
         shape("text", { x: x(i), y: 16, "text-anchor": "middle" }, axis.name),
-        ...axis.ticks.map(([share, text]) => shape("text", { x: x(i) + 6, y: y(share) + 4 }, text)));
+        ...axis.ticks.map(([share, text]) => shape("text", { x: x(i) + 6, y: y(share) + 4, class: "halo" }, text)));
     });
     holder.replaceChildren(svg);
   });

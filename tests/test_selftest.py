@@ -58,6 +58,14 @@ def test_a_place_that_cannot_be_written_is_one_line(tmp_path, capsys):
     assert capsys.readouterr().err.count("\n") == 1
 
 
+def test_a_relative_place_is_found_by_the_processes_too(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    places = []
+    monkeypatch.setattr(page, "try_all", lambda here: places.append(here.place) or [])
+    assert main(["selftest", "--out", "out"]) == 0
+    assert [place.parent for place in places] == [tmp_path / "out"]
+
+
 def test_what_the_page_says_of_nothing():
     assert page_of([], {"date": ""}).startswith("# Self-test of s2ac\n\n0 of 0 promises held")
     assert about_here(checks.Path("/proc"), False)["file_system"] == "proc"

@@ -219,9 +219,11 @@ def test_resumed_equals_uninterrupted(tmp_path, algo, more, capsys):
     steps = sorted((run / "checkpoints").iterdir())
     for newer in steps[1:]:
         shutil.rmtree(newer)
+    (run / ".report.html.tmp-1-aa").write_text("of a crash in the middle of the report")
     assert main(["train", "--resume", str(run)]) == 0
     assert "resumed at step" in capsys.readouterr().out
     assert digest(run) == whole
+    assert not list(run.glob(".*"))
 
 
 def test_a_run_that_ended_before_its_first_checkpoint_is_resumed_from_its_beginning_and_may_go_on_for_longer(

@@ -12,7 +12,7 @@ class Selftest:
     """Where to: the file system that is tried. It gets selftest.md and selftest.json."""
 
     thorough: bool = False
-    """More kills and damages, more algorithms: about three quarters of an hour instead of two minutes."""
+    """More kills and damages, more algorithms: about an hour instead of two minutes."""
 
     def __call__(self) -> None:
         """Try them, and say where the page is."""

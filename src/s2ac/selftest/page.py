@@ -95,8 +95,8 @@ def run_selftest(out: Path, thorough: bool) -> Path:
     """Try every promise in a directory below `out`, which is removed afterwards; the page. An error if one did not hold."""
     try:
         make_directory(out)
-        with tempfile.TemporaryDirectory(prefix="work-", dir=out.absolute()) as work:
-            findings = try_all(Here(Path(work), thorough, {}))
+        with tempfile.TemporaryDirectory(prefix="work-", dir=out) as work:
+            findings = try_all(Here(Path(work).absolute(), thorough, {}))  # its processes run elsewhere
         about = about_here(out, thorough)
         whole = {"about": about, "findings": [each._asdict() for each in findings]}
         replace(out / "selftest.json", f"{json.dumps(whole, indent=1)}\n".encode())

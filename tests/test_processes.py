@@ -116,6 +116,10 @@ def test_an_unknown_place_is_refused(on):
         place_of(on)
 
 
+def test_nothing_to_do_needs_no_place(tmp_path):
+    assert launch([], place_of("ray"), tmp_path) == launch([], place_of("local:2"), tmp_path) == {}
+
+
 def test_places():
     assert place_of("here").kind == "here"
     assert place_of("local:3")[:2] == ("local", 3)

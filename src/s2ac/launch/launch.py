@@ -13,6 +13,8 @@ def launch(
 ) -> dict[str, int]:
     """Exit codes by name; a call that a signal kept from beginning has none. One whose process is killed is tried again, `retries` times."""
     watch = watch or teller(logs)
+    if not calls:
+        return {}
     if place.kind == "ray":
         with cluster(place.address):
             from s2ac.launch.trials import carry_out_all  # imports Ray

@@ -12,6 +12,7 @@ from typing import Any
 
 from ray import tune
 
+from s2ac.errors import S2acError
 from s2ac.launch.calls import STOPPED, Call, Place, Watch, carry_out
 from s2ac.training.signals import Stop, signals
 
@@ -93,7 +94,12 @@ def fit(
     with signals() as stop:
         Watcher.stop = stop
         if tune.Tuner.can_restore(str(state / "tune")):
-            tuner = tune.Tuner.restore(str(state / "tune"), resources, resume_errored=True, param_space=space)
+            try:
+                tuner = tune.Tuner.restore(str(state / "tune"), resources, resume_errored=True, param_space=space)
+            except Exception as error:  # of any kind: it reads pickles
+                raise S2acError(
+                    f"{state} is damaged: move it away, and the search begins anew beside its runs"
+                ) from error
         else:
             run = tune.RunConfig(
                 name="tune", storage_path=str(state), callbacks=[Watcher()], verbose=0,

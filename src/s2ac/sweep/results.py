@@ -110,6 +110,13 @@ class Progress:
             self.save()
             say(printable(self.line(codes)))
 
+    def finish(self) -> None:
+        """Look once more at what was interrupted."""
+        for name, result in self.results.items():
+            if result.status not in ("done", "failed"):
+                self.results[name] = result_of(self.out / "runs" / name, self.runs[name])
+        self.save()
+
     def save(self) -> None:
         """Write results.csv."""
         write_csv(self.out / "results.csv", list(self.runs.values()), self.results)

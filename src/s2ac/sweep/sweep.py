@@ -46,7 +46,7 @@ def run_sweep(asked: Asked, text: Text) -> Path:
         calls = [Call(run.name, train_one, (out / "runs" / run.name, run.settings)) for run in todo]
         launch(calls, place, out / "logs", asked.retries, progress)
         whole = len(progress.of("done")) + len(progress.of("failed")) == len(runs)
-    progress.save()
+    progress.finish()
     return _tell(out, progress, whole)
 
 

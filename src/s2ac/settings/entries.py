@@ -181,8 +181,27 @@ _PLAYGROUND = _entry(  # thousands of simulators on an accelerator: few updates 
     *_LOCOMOTION,
 )
 
+
+def _pointmaze(steps: int) -> Entry:
+    """A sparse reward, several goals; the steps are the DrAC paper's. Starting values, not tuned yet."""
+    return _entry(
+        (EVERY, {"steps": steps, "log_every": 2_000, "evaluate_every": steps // 20, "checkpoint_every": steps // 5}),
+        (OFF_POLICY, {"num_envs": 4, "num_updates": 4, "capacity": steps, "warmup_steps": 5_000}),
+        (OFF_POLICY, {"hold": 16}),  # exploration: the same for all of them
+        ((*MAXENT, "sql"), {"alpha": 0.4, "num_critics": 1, "relative_entropy": True}),
+        (MAXENT, {"learn_alpha": False}),
+        (STEIN, {**_WEIGHTED, "explore_alpha": 0.0}),
+        (("s2ac", "s2ac-amortized"), _HOT_START),
+    )
+
+
 MUJOCO = re.compile(r"(Hopper|Walker2d|HalfCheetah|Ant|Humanoid)-v[45]")
 MULTIGOAL = {"multigoal": _multigoal(0.8), "multigoal-far": _multigoal(0.95)}
+POINTMAZE = {
+    "pointmaze-simple": _pointmaze(100_000),
+    "pointmaze-medium": _pointmaze(200_000),
+    "pointmaze-hard": _pointmaze(300_000),
+}
 PRESETS = ("default", "paper", "demo", "categorical")
 """`categorical` differs from `default` on the MuJoCo tasks alone."""
 
@@ -198,4 +217,4 @@ def entry_of(preset: str, env: str) -> Entry:
     if task:
         made = _MUJOCO[preset]
         return {**made, "sql": {**made["sql"], "alpha": 1 / _SQL_REWARD_SCALES[task[1]]}}
-    return _PLAYGROUND if env.startswith("playground:") else MULTIGOAL.get(env, {})
+    return _PLAYGROUND if env.startswith("playground:") else {**MULTIGOAL, **POINTMAZE}.get(env, {})

@@ -186,7 +186,8 @@ def _pointmaze(steps: int) -> Entry:
     """Several goals and a sparse reward; the steps are the DrAC paper's. The temperature: docs/studies/pointmaze.md."""
     return _entry(
         (EVERY, {"steps": steps, "log_every": 2_000, "evaluate_every": steps // 20, "checkpoint_every": steps // 5}),
-        (OFF_POLICY, {"num_envs": 4, "num_updates": 4, "capacity": steps, "warmup_steps": 1_000}),
+        (OFF_POLICY, {"num_envs": 4, "num_updates": 4, "capacity": steps}),
+        (OFF_POLICY, {"warmup_steps": 5_000, "hold": 16}),  # or only some goals are met before the policy prefers one
         # Below it, errors of the critics between goals that are equally good decide which of them are kept.
         ((*MAXENT, "sql"), {"alpha": 3.0, "num_critics": 1, "relative_entropy": True}),
         (MAXENT, {"learn_alpha": False}),

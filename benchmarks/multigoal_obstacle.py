@@ -13,10 +13,12 @@ BLOCKED = 0.95  # an agent that meets the wall in more of its episodes than this
 
 records = [json.loads(line) for line in RECORDS.read_text(encoding="utf-8").splitlines()]
 print(
-    "| | α | agents | with no other way than the one that is blocked | episodes that meet the wall, least and most |\n|---|---|---|---|---|"
+    "| | α | agents | with no other way than the one that is blocked | episodes that meet the wall: least, mean, most |\n|---|---|---|---|---|"
 )
 for system in SYSTEMS:
     for alpha in (0.2, 1.0):
         hits = [r["sample"]["wall_hits"] for r in records if (r.get("system"), r["alpha"]) == (system, alpha)]
         blocked = sum(share > BLOCKED for share in hits)
-        print(f"| {system} | {alpha:g} | {len(hits)} | {blocked} | {min(hits):.0%} to {max(hits):.0%} |")
+        print(
+            f"| {system} | {alpha:g} | {len(hits)} | {blocked} | {min(hits):.0%}, {sum(hits) / len(hits):.0%}, {max(hits):.0%} |"
+        )

@@ -1,6 +1,7 @@
 """The PointMaze study: its verdicts from made-up records, merging, its command; its scores are in test_pointmaze.py."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -53,6 +54,16 @@ def test_claims_are_decided_both_ways():
     wide = [{**r, "removal": r["removal"] + 0.3 * (r["seed"] % 2)} for r in made_up()]  # means apart, intervals not
     assert verdicts(wide) == ["does not hold"] * 3 + ["holds"] * 3
     assert "simple 0.92 [0.90, 0.94] and 0.52 [0.50, 0.54]" in decide(made_up())[0].measured
+
+
+def test_the_shipped_claims_and_table_are_what_the_records_say():
+    shipped = Path(__file__).parents[1] / "results" / "pointmaze"
+    records = [json.loads(line) for line in (shipped / "records.jsonl").read_text(encoding="utf-8").splitlines()]
+    assert json.loads((shipped / "claims.json").read_text())["claims"] == [claim._asdict() for claim in decide(records)]
+    assert table(records) == (shipped / "table.md").read_text(encoding="utf-8")
+    page = (shipped.parents[1] / "docs" / "studies" / "pointmaze.md").read_text(encoding="utf-8")
+    for line in table(records).splitlines():
+        assert line in page
 
 
 def test_parts_are_merged_and_drawn(tmp_path, capsys):

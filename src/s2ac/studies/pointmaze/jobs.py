@@ -57,7 +57,10 @@ SCALES = {
         ("simple",), ("s2ac", "sac"), 2, 10, {"steps": 400, "warmup_steps": 200, "hidden": (8,), "num_particles": 2,
         "num_references": 2, "num_steps": 1, "batch_size": 8, "capacity": 400, "log_every": 200, "checkpoint_every": 400},
     ),
-    "quick": Scale(("simple",), ("s2ac", "sac"), 5),
+    "quick": Scale(
+        ("simple",), ("s2ac", "sac"), 5, None, {"steps": 40_000, "hidden": (32, 32), "num_particles": 8,
+        "num_references": 8, "num_steps": 2, "batch_size": 64, "capacity": 40_000, "checkpoint_every": 10_000},
+    ),
     "paper": Scale(),
 }  # fmt: skip
 

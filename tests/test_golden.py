@@ -77,7 +77,7 @@ def test_names_of_format_1_are_todays():
         assert {name.split("/")[0] for name in policy.arrays} >= {"algorithm", "replay"}
 
 
-STUDIES = ("entropy", "multigoal", "runtime", "mujoco")
+STUDIES = ("entropy", "multigoal", "runtime", "mujoco", "pointmaze")
 RESULTS = Path(__file__).parents[1] / "results"
 
 

@@ -13,7 +13,9 @@ from s2ac.errors import S2acError
 from s2ac.runs.places import find_agent, find_records
 
 ROOT = Path(__file__).parents[1]
-STUDIES = {"entropy": "records.jsonl", "multigoal": "records.jsonl", "runtime": "records.json", "mujoco": "claims.json"}
+STUDIES = {
+    "entropy": "records.jsonl", "multigoal": "records.jsonl", "runtime": "records.json", "mujoco": "claims.json", "pointmaze": "records.jsonl",
+}  # fmt: skip
 
 
 @pytest.fixture(scope="module")

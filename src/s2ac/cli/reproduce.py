@@ -14,10 +14,11 @@ class Reproduce:
     """entropy: does the density that SVGD's particles carry give their entropy? Figures 4a to 4c, and more.
     multigoal: six systems against the exact optimum; an interrupted run goes on where it stopped.
     mujoco: nine systems on five tasks; an interrupted campaign goes on where it stopped.
+    pointmaze: eight systems on three mazes with several goals; an interrupted one goes on where it stopped.
     runtime: how long choosing an action takes, against SAC."""
 
     scale: str | None = None
-    """How much to run: quick takes minutes on two cores, paper hours; smoke (multigoal, mujoco) only shows that it works.
+    """How much to run: quick takes minutes on two cores, paper hours; smoke (multigoal, mujoco, pointmaze) only shows that it works.
     mujoco: smoke, short (300k steps) or paper (1M). Default: quick; mujoco: smoke."""
 
     rewards: Literal["released", "far"] = "released"
@@ -30,17 +31,19 @@ class Reproduce:
     """Redraw from the records in this directory instead of running; results/STUDY holds the shipped ones."""
 
     tasks: tuple[str, ...] = ()
-    """mujoco, runtime: only these, such as Hopper Ant. Default: all five (smoke: Hopper and HalfCheetah)."""
+    """mujoco, runtime: only these, such as Hopper Ant. Default: all five (smoke: Hopper and HalfCheetah).
+    pointmaze: only these of simple, medium, hard. Default: all (quick: simple)."""
 
     systems: tuple[str, ...] = ()
     """mujoco: only these of s2ac, sac, sql, sac-nf, sac-iaf, ddpg, ppo, s2ac-phi, s2ac-amortized. Default: all nine (smoke: two).
-    multigoal: only these, by the names in its table, such as SAC 'S²AC(φ,θ)'. Default: all eight."""
+    multigoal: only these, by the names in its table, such as SAC 'S²AC(φ,θ)'. Default: all eight.
+    pointmaze: only these of s2ac, s2ac-phi, s2ac-amortized, sac, sac-nf, sql, ddpg, ppo. Default: all eight (quick: s2ac and sac)."""
 
     merge: tuple[str, ...] = ()
-    """mujoco, multigoal: also take the records in these directories, of runs on other machines."""
+    """mujoco, multigoal, pointmaze: also take the records in these directories, of runs on other machines."""
 
     seeds: tuple[int, int] | None = None
-    """mujoco, multigoal: only these, the first and the last; records of other seeds can be merged. Default: all."""
+    """mujoco, multigoal, pointmaze: only these, the first and the last; records of other seeds can be merged. Default: all."""
 
     workers: int = 0
     """mujoco: processes that step the simulators of a run. The results do not depend on it."""

@@ -182,8 +182,28 @@ _PLAYGROUND = _entry(  # thousands of simulators on an accelerator: few updates 
     *_LOCOMOTION,
 )
 
+
+def _pointmaze(steps: int) -> Entry:
+    """Several goals and a sparse reward; the steps are the DrAC paper's. The temperature: docs/studies/pointmaze.md."""
+    return _entry(
+        (EVERY, {"steps": steps, "log_every": 2_000, "evaluate_every": steps // 20, "checkpoint_every": steps // 5}),
+        (OFF_POLICY, {"num_envs": 4, "num_updates": 4, "capacity": steps}),
+        (OFF_POLICY, {"warmup_steps": 5_000, "hold": 16}),  # or only some goals are met before the policy prefers one
+        # Below it, errors of the critics between goals that are equally good decide which of them are kept.
+        ((*MAXENT, "sql"), {"alpha": 3.0, "num_critics": 1, "relative_entropy": True}),
+        (MAXENT, {"learn_alpha": False}),
+        (STEIN, _WEIGHTED),
+        (("s2ac", "s2ac-amortized"), {**_HOT_START, "start_alpha": 3.0}),
+    )
+
+
 MUJOCO = re.compile(r"(Hopper|Walker2d|HalfCheetah|Ant|Humanoid)-v[45]")
 MULTIGOAL = {"multigoal": _multigoal(0.8), "multigoal-far": _multigoal(0.95)}
+POINTMAZE = {
+    "pointmaze-simple": _pointmaze(100_000),
+    "pointmaze-medium": _pointmaze(200_000),
+    "pointmaze-hard": _pointmaze(300_000),
+}
 PRESETS = ("default", "paper", "demo", "categorical")
 """`categorical` differs from `default` on the MuJoCo tasks alone."""
 
@@ -199,4 +219,4 @@ def entry_of(preset: str, env: str) -> Entry:
     if task:
         made = _MUJOCO[preset]
         return {**made, "sql": {**made["sql"], "alpha": 1 / _SQL_REWARD_SCALES[task[1]]}}
-    return _PLAYGROUND if env.startswith("playground:") else MULTIGOAL.get(env, {})
+    return _PLAYGROUND if env.startswith("playground:") else {**MULTIGOAL, **POINTMAZE}.get(env, {})

@@ -1,0 +1,97 @@
+"""The PointMaze study, as `s2ac reproduce` runs it: a stopped one goes on where it was, and parts that ran elsewhere can be merged."""
+
+from pathlib import Path
+
+from s2ac.errors import InvalidArgument, check_name
+from s2ac.output import say
+from s2ac.studies.mujoco.jobs import Job, go_on
+from s2ac.studies.mujoco.records import settings
+from s2ac.studies.pointmaze.claims import decide, table
+from s2ac.studies.pointmaze.figures import draw
+from s2ac.studies.pointmaze.jobs import MAPS, SCALES, SYSTEMS, job_of, judge
+from s2ac.studies.study import Gathered, Options, Record, RecordFile, Study, read_records
+
+FIELDS = ("map", "system", "seed", "goals", "removal", "obstacle")
+"""What every record has."""
+
+
+def run(directory: Path, options: Options) -> Gathered:
+    """What is not in the directory's records, or in those to be merged, is trained and judged."""
+    check_name("scale", options.scale, SCALES)
+    for values, name, known in ((options.tasks, "tasks", MAPS), (options.systems, "systems", tuple(SYSTEMS))):
+        for value in values:
+            check_name(name, value, known)
+    scale = SCALES[options.scale or ""]
+    seeds, command = options.seed_range or range(scale.seeds), f"s2ac reproduce pointmaze --scale {options.scale}"
+    todo = [job_of(s, m, scale, seeds) for m in options.tasks or scale.maps for s in options.systems or scale.systems]
+    file = RecordFile(directory / "records.jsonl", resume=True)
+    for source in options.merge:
+        _add(file, _read(Path(source), command))
+    note = ""
+    for index, job in enumerate(todo):
+        of = f"run {index + 1} of {len(todo)}, {job.name}"
+        if _is_done(file.records, job):
+            say(f"{of}: done before")
+            continue
+        say(f"{of}: {job.protocol.steps} steps")
+        done, _ = go_on(directory / "runs" / job.name, job)
+        if not done:
+            note = "stopped before the end: the same command goes on where it stopped"
+            break
+        _add(file, judge(directory / "runs" / job.name, job, scale.episodes))
+    return _gathered(file.records, command, note)
+
+
+def read(directory: Path, options: Options) -> Gathered:
+    """The records of an earlier study, and those to be merged."""
+    command = "s2ac reproduce pointmaze --scale quick"
+    records = _read(directory, command)
+    for source in options.merge:
+        records += _new(records, _read(Path(source), command))
+    return _gathered(records, command, "")._replace(command=None)
+
+
+def _read(directory: Path, command: str) -> list[Record]:
+    records = read_records(directory / "records.jsonl", command, FIELDS)
+    for record in records:
+        check_name(f"{directory}: map", record["map"], MAPS)
+        check_name(f"{directory}: system", record["system"], SYSTEMS)
+    return records
+
+
+def _new(records: list[Record], more: list[Record]) -> list[Record]:
+    """Those of agents that are not there yet; agents of one system on one map must have the same settings."""
+    known = {(r["map"], r["system"]): settings(r) for r in records}
+    there = {(r["map"], r["system"], r["seed"]) for r in records}
+    for record in more:
+        of = record["map"], record["system"]
+        if known.setdefault(of, settings(record)) != settings(record):
+            raise InvalidArgument(f"records of {of[1]} on {of[0]} are of different settings: not to be merged")
+    return [r for r in more if (r["map"], r["system"], r["seed"]) not in there]
+
+
+def _add(file: RecordFile, more: list[Record]) -> None:
+    file.add(_new(file.records, more))
+
+
+def _is_done(records: list[Record], job: Job) -> bool:
+    """Whether all seeds of a run have their records; those of other settings are refused."""
+    found = [r for r in records if (r["map"], r["system"]) == (job.task, job.system)]
+    asked = {"algo": job.settings.algo, "config": job.config()}
+    if found and settings(found[0]) != settings(asked):
+        raise InvalidArgument(
+            f"the records of {job.system} on {job.task} are of other settings than those asked for: take another --out"
+        )
+    first = job.settings.run.first_seed
+    return {r["seed"] for r in found} >= set(range(first, first + job.settings.run.seeds))
+
+
+def _gathered(records: list[Record], command: str, note: str) -> Gathered:
+    return Gathered(records, command, "; ".join(sorted({r["device"] for r in records})), note=note)
+
+
+ACCEPTED = frozenset({"scale", "tasks", "systems", "seeds", "merge"})
+STUDY = Study(
+    ACCEPTED, run, read, decide, lambda records: {"table.md": table(records)}, draw,
+    options_redrawn=frozenset({"merge"}),
+)  # fmt: skip

@@ -4,12 +4,13 @@ from pathlib import Path
 
 from s2ac.errors import InvalidArgument, check_name
 from s2ac.output import say
-from s2ac.studies.mujoco.jobs import Job, go_on
+from s2ac.studies.mujoco.jobs import Job
 from s2ac.studies.mujoco.records import settings
 from s2ac.studies.pointmaze.claims import decide, table
 from s2ac.studies.pointmaze.figures import draw
 from s2ac.studies.pointmaze.jobs import MAPS, SCALES, SYSTEMS, job_of, judge
 from s2ac.studies.study import Gathered, Options, Record, RecordFile, Study, read_records
+from s2ac.training.trainer import go_on
 
 FIELDS = ("map", "system", "seed", "goals", "removal", "obstacle")
 """What every record has."""
@@ -34,7 +35,7 @@ def run(directory: Path, options: Options) -> Gathered:
             say(f"{of}: done before")
             continue
         say(f"{of}: {job.protocol.steps} steps")
-        done, _ = go_on(directory / "runs" / job.name, job)
+        done, _ = go_on(directory / "runs" / job.name, job.settings)
         if not done:
             note = "stopped before the end: the same command goes on where it stopped"
             break

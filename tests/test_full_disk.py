@@ -16,16 +16,16 @@ from s2ac.runs.records import Records, read_records
 GROWING = ["--capacity", "20000"]  # every checkpoint adds replay rows
 
 
-@pytest.fixture
-def small_disk(tmp_path):
-    """A file system of 240 KiB, and a function that enlarges it."""
+@pytest.fixture(params=["size=240k"])
+def small_disk(tmp_path, request):
+    """A file system of 240 KiB, or with other limits, and a function that enlarges it."""
     place = tmp_path / "disk"
     place.mkdir()
     mount = ["mount", "-t", "tmpfs", "tmpfs", str(place), "-o"]
-    if subprocess.run([*mount, "size=240k"], capture_output=True).returncode:
+    if subprocess.run([*mount, request.param], capture_output=True).returncode:
         pytest.skip("needs the right to mount a file system")
     try:
-        yield place, lambda: subprocess.run([*mount, "remount,size=8m"], check=True)
+        yield place, lambda: subprocess.run([*mount, "remount,size=8m,nr_inodes=9999"], check=True)
     finally:
         subprocess.run(["umount", str(place)], check=True)
 
@@ -37,6 +37,7 @@ def assert_one_sentence(error):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("small_disk", ["size=240k", "nr_inodes=40"], indirect=True)
 def test_training_stops_at_a_full_disk_and_goes_on_when_there_is_room(small_disk, tmp_path, capsys):
     place, enlarge = small_disk
     run, whole = place / "run", tmp_path / "whole"

@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import subprocess
 from pathlib import Path
 
 import hypothesis
@@ -12,6 +13,7 @@ from hypothesis import strategies
 
 import s2ac
 from damage import ABOUT, answer, bounded, forget_peak, peak, read_all, small_run
+from runs import COMMAND
 from s2ac.agent import Agent
 from s2ac.cli.main import main
 from s2ac.errors import S2acError
@@ -242,3 +244,34 @@ def test_records_of_a_study_that_are_no_files_are_refused_at_once(study, file, t
         error = capsys.readouterr().err
         assert error.count("\n") == 1
         assert str(place) in error
+
+
+BAD_RUNS = {
+    "missing": lambda path: None,
+    "empty": lambda path: path.mkdir(),
+    "a file": lambda path: path.write_text("run"),
+    "a circle": lambda path: path.symlink_to(path),
+    "a pipe": lambda path: (path.mkdir(), os.mkfifo(path / "run.json")),
+    "a device": lambda path: (path.mkdir(), (path / "run.json").symlink_to("/dev/zero")),
+    "nothing written": lambda path: (path.mkdir(), (path / "run.json").touch()),
+    "binary": lambda path: (path.mkdir(), (path / "run.json").write_bytes(bytes(range(256)) * 100)),
+    "NUL": lambda path: (path.mkdir(), (path / "run.json").write_bytes(bytes(1000))),
+    "deep": lambda path: (path.mkdir(), (path / "run.json").write_text("[" * 10**6)),
+    "100 MB": lambda path: (path.mkdir(), (path / "run.json").write_bytes(b'{"env": "' + b"x" * 10**8 + b'"}')),
+    "no checkpoint": lambda path: (path.mkdir(), (path / "run.json").write_text(json.dumps(ABOUT)), (path / "checkpointed").touch()),
+}  # fmt: skip
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("bad", BAD_RUNS)
+def test_bad_runs_are_one_line_in_processes_of_their_own(bad, tmp_path):
+    BAD_RUNS[bad](tmp_path / "run")
+    for words in (["report"], ["evaluate"], ["export"], ["play"], ["train", "--resume"]):
+        done = subprocess.run([*COMMAND, *words, "run"], cwd=tmp_path, capture_output=True, text=True, timeout=120)
+        if (bad, words) == ("no checkpoint", ["report"]):  # there is a page, which says so
+            assert done.returncode == 0
+            continue
+        assert done.returncode in (2, 4), done
+        assert done.stderr.startswith("s2ac: ")
+        assert done.stderr.count("\n") == 1
+        assert "run" in done.stderr

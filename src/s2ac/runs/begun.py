@@ -64,9 +64,13 @@ def _loss(directory: Path, checkpoint_every: int) -> str:
     checkpoints, metrics = directory / "checkpoints", directory / "metrics.jsonl"
     steps = _steps(metrics)
     if not checkpoints.exists():
-        if steps or any((directory / "replay").glob("rows_*")):
-            return f"{checkpoints} is missing, but the run has {'records' if steps else 'a replay'}"
-        return ""
+        what = {
+            "records": steps,
+            "a replay": any((directory / "replay").glob("rows_*")),
+            "had a checkpoint": (directory / MARK).exists(),
+        }
+        has = next((word for word, there in what.items() if there), "")
+        return f"{checkpoints} is missing, but the run has {has}" if has else ""
     if (directory / MARK).exists():
         return f"{checkpoints} holds no checkpoint, but there was one"
     if any(step >= checkpoint_every for step in steps[:-1]):  # the last may be of a crash before its checkpoint

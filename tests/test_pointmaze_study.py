@@ -88,6 +88,14 @@ def test_what_is_done_is_not_done_again(tmp_path, monkeypatch):
     assert len(json.loads((tmp_path / "out" / "claims.json").read_text())["claims"]) == 6
 
 
+def test_a_study_that_is_stopped_in_its_first_run_says_so(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("s2ac.studies.pointmaze.study.go_on", lambda directory, job: (False, 200))
+    assert main(["reproduce", "pointmaze", "--scale", "smoke", "--out", str(tmp_path / "out")]) == 0
+    said = capsys.readouterr().out
+    assert "the same command goes on where it stopped" in said
+    assert "claim 16 not tested" in said
+
+
 @pytest.mark.parametrize(("change", "arguments", "message"), [
     ({}, ["--tasks", "simpel"], "did you mean 'simple'"),
     ({}, ["--systems", "sacc"], "did you mean 'sac'"),

@@ -21,8 +21,10 @@ from s2ac.studies.study import Record, figure_style, save_figure
 
 
 def draw(records: list[Record], directory: Path) -> list[Path]:
-    """Every figure of the study, as PNG and PDF; the files."""
+    """Every figure of the study, as PNG and PDF; the files. None before the first record."""
     maps = have(records, MAPS, "map")
+    if not maps:
+        return []
     pictures = {f"trajectories_{maze}": partial(_paths, records, maze) for maze in maps}
     pictures |= {"goal_shares": partial(_shares, records, maps), "curves": partial(_curves, records, maps)}
     with plt.rc_context(figure_style()):

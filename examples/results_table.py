@@ -17,6 +17,8 @@ from s2ac.studies.multigoal import claims as multigoal_claims
 from s2ac.studies.multigoal import systems as multigoal
 from s2ac.studies.multigoal.experiments import settings_of
 from s2ac.studies.multigoal.systems import ALPHAS
+from s2ac.studies.pointmaze import claims as pointmaze_claims
+from s2ac.studies.pointmaze.jobs import MAPS
 from s2ac.studies.statistics import Estimate, ranking
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -25,6 +27,7 @@ STUDIES = {
     "entropy": "Entropy",
     "multigoal": "Multigoal",
     "multigoal-far": "Multigoal, far goals",
+    "pointmaze": "PointMaze, with claims of our own",
     "runtime": "Run time",
     "mujoco": "MuJoCo",
 }
@@ -44,22 +47,25 @@ HEAD = row("actions by `sample`", "S²AC", "SAC-NF", "SAC", "S²AC is")
 
 
 def headline_table(directory: Path) -> str:
-    """README's table: distance to the exact optimum and goals kept on multigoal, and who beats whom on MuJoCo."""
+    """README's table: distance to the exact optimum and goals kept on multigoal, robustness in the mazes, and who beats whom on MuJoCo."""
     lines, commands = [HEAD, "|---|---|---|---|---|"], []
     if (directory / "multigoal" / "records.jsonl").exists():
-        records = multigoal_records(directory / "multigoal")
+        records = records_of(directory / "multigoal")
         lines += headlines_of_multigoal(records)
         commands.append(command_of(directory / "multigoal"))
+    if (directory / "pointmaze" / "records.jsonl").exists():
+        lines += headlines_of_pointmaze(records_of(directory / "pointmaze"))
+        commands.append(command_of(directory / "pointmaze"))
     if (directory / "mujoco" / "records").is_dir():
         records = read_all([directory / "mujoco"])
         lines += headlines_of_mujoco(records)
         commands.append(f"s2ac reproduce mujoco --scale {scale_of(records)} --systems {' '.join(MUJOCO)}")
-    made = f"Made by {' and '.join(f'`{command}`' for command in commands)}.\n" if commands else ""
+    made = f"Made by {', '.join(f'`{command}`' for command in commands)}.\n" if commands else ""
     return "\n".join([*lines, "", made])
 
 
-def multigoal_records(directory: Path) -> list[dict[str, Any]]:
-    """Those of the study."""
+def records_of(directory: Path) -> list[dict[str, Any]]:
+    """Those of a study."""
     return [json.loads(line) for line in (directory / "records.jsonl").read_text(encoding="utf-8").splitlines()]
 
 
@@ -85,6 +91,28 @@ def headlines_of_multigoal(records: list[dict[str, Any]]) -> list[str]:
     alone = set(kept.values()) > {kept[COLUMNS[0]]} and kept[COLUMNS[0]] == ", ".join(["100"] * len(ALPHAS)) + " %"
     verdict = "the only one to keep all goals at every α" if alone else "not the only one"
     return [*made, row(f"{page}, α as above: agents with all goals", *kept.values(), verdict)]
+
+
+def headlines_of_pointmaze(records: list[dict[str, Any]]) -> list[str]:
+    """Both robustnesses on each map that was run."""
+    made = []
+    for maze in pointmaze_claims.have(records, MAPS, "map"):
+        steps = max(r["steps"] for r in records if r["map"] == maze)
+        for score in ("removal", "obstacle"):
+            found = {one: pointmaze_claims.estimate(records, one, maze, score) for one in MUJOCO}
+            ours, sac = found["s2ac"], found["sac"]
+            if not (ours and sac):
+                continue
+            word = (
+                "above"
+                if ours.low > sac.high
+                else "below"
+                if ours.high < sac.low
+                else "not significantly different from"
+            )
+            page = f"[PointMaze](docs/studies/pointmaze.md), {maze}, {steps:,} steps: {pointmaze_claims.SCORES[score]}"
+            made.append(row(page, *map(interval, found.values()), f"{word} SAC"))
+    return made
 
 
 def scale_of(records: list[dict[str, Any]]) -> str:
@@ -117,7 +145,7 @@ def interval(estimate: Estimate | None) -> str:
 
 def multigoal_table(directory: Path) -> str:
     """Every system of the multigoal study by the rule it is named with: its gap, and the agents that keep all goals."""
-    records, alphas = multigoal_records(directory), [f"α = {a:g}" for a in ALPHAS]
+    records, alphas = records_of(directory), [f"α = {a:g}" for a in ALPHAS]
     values = [f"J* = {multigoal_claims.optimum(records, a)['value']:.2f}".replace("-", "−") for a in ALPHAS]
     lines = [
         "## Every system on multigoal",

@@ -206,7 +206,7 @@ def test_what_the_readme_says_outside_its_table():
         assert (ROOT / path).exists(), path
     made = re.search(r"^Made by (.+)$", text, re.MULTILINE)[1]
     commands_of_studies = re.findall(r"`(.+?)`", made)
-    assert len(commands_of_studies) == 2
+    assert len(commands_of_studies) == 3
     for command in commands_of_studies:
         parse(shlex.split(command)[1:])
 

@@ -6,6 +6,7 @@ import importlib.util
 import json
 import os
 import random
+import re
 import signal
 import subprocess
 import time
@@ -80,6 +81,13 @@ def test_flags_count_more_and_make_a_sweep_of_their_own(tmp_path):
     long = planned(None, {"env": ["multigoal"]}, [f"{name}=[1,2]" for name in ("episodes", "num_envs", "horizon", "num_updates", "batch_size", "log_every", "evaluate_every", "checkpoint_every")])  # fmt: skip
     assert len({run.name for run in long}) == 256
     assert max(len(run.name) for run in long) == 120
+
+
+def test_the_files_of_the_documentation_can_be_run(tmp_path):
+    page = (Path(__file__).parents[1] / "docs" / "sweeps.md").read_text(encoding="utf-8")
+    grid, search = re.findall(r"```toml\n(.*?)```", page, re.DOTALL)
+    assert len(planned(written(tmp_path, grid))) == 2 * 3 * (4 + 8)
+    assert space(written(tmp_path, search)).chosen == {"step_size", "num_particles", "activation"}
 
 
 @pytest.mark.parametrize(("old", "new", "message"), [

@@ -70,7 +70,7 @@ def read_asked(path: Path | None, flags: Mapping[str, Any], changes: tuple[str, 
     merged["settings"] = _changed(merged["settings"], changes)
     if not merged.get("env"):
         raise InvalidArgument(
-            "sweep over what? For instance: s2ac sweep --env multigoal --algo sac s2ac --seeds [0,1,2]"
+            "sweep over what? For instance: s2ac sweep --env multigoal --algo sac s2ac --seeds '[0,1,2]'"
         )
     asked = Asked(**{**merged, **{name: _names(text, name, merged[name]) for name in ("env", "algo")}})
     try:

@@ -68,14 +68,16 @@ def _order(row: dict[str, Any]) -> tuple[str, bool, float]:
 def _environment(
     out: Path, env: str, runs: Sequence[Planned], results: dict[str, Result], fields: list[str]
 ) -> dict[str, Any]:
-    """The groups of an environment that have returns, best first; the best ones with their curves."""
+    """The groups of an environment that have returns, those that are done first, by return; the best ones with their curves."""
     groups: dict[str, Group] = {}
     for run in runs:
         if run.settings.env == env:
             name = ", ".join([run.settings.algo, *(f"{n} {shown(v)}" for n, v in run.chosen.items())])
             groups.setdefault(name, []).append(run)
     means = {name: float(np.mean([results[run.name].mean for run in group])) for name, group in groups.items()}
-    ranked = sorted((-mean, name) for name, mean in means.items() if math.isfinite(mean))
+    # A return on the way is no match for one at the end.
+    half = {name: any(results[run.name].status != "done" for run in group) for name, group in groups.items()}
+    ranked = sorted((half[name], -mean, name) for name, mean in means.items() if math.isfinite(mean))
     found = [
         {
             "name": name,
@@ -83,7 +85,7 @@ def _environment(
             "values": [groups[name][0].settings.algo, *(_value(groups[name][0].chosen.get(field)) for field in fields)],
             "curve": summary(_series(out, groups[name])) if rank < MOST_CURVES else None,
         }
-        for rank, (mean, name) in enumerate(ranked)
+        for rank, (_, mean, name) in enumerate(ranked)
     ]
     return {"env": env, "groups": found}
 

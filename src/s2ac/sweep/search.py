@@ -140,18 +140,19 @@ def search(
             mean = result_of(directory, run).mean if code == 0 else WORST
             tune.report({"return": mean, "env_step": int(run.settings.run.steps), "code": code})
 
-        refused: set[str] = set()
+        names: dict[str, str] = {}
 
         def name_of(config: Mapping[str, Any]) -> str:
-            try:
-                run = run_of(asked, space, config, text)
-            except InvalidArgument as error:
-                if (name := shown(dict(config))) not in refused:
-                    refused.add(name)
-                    say(printable(f"not tried: {name}: {error}"))
-                return name
-            progress.add(run)
-            return run.name
+            key = str(config)
+            if key not in names:
+                try:
+                    run = run_of(asked, space, config, text)
+                    progress.add(run)
+                    names[key] = run.name
+                except InvalidArgument as error:
+                    names[key] = key
+                    say(printable(f"not tried: {key}: {error}"))
+            return names[key]
 
         steps = int(run_of(asked, space, _any(space), text).settings.run.steps)
         how = tune.TuneConfig(

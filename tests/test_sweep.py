@@ -23,7 +23,7 @@ from s2ac.errors import InvalidArgument
 from s2ac.runs.lock import holder
 from s2ac.sweep.asked import read_asked
 from s2ac.sweep.plan import plan
-from s2ac.sweep.search import space_of
+from s2ac.sweep.search import space_of, usual_of
 
 PACKAGE = Path(s2ac.__file__).parent
 RAY = importlib.util.find_spec("ray") is not None
@@ -151,6 +151,19 @@ def test_the_space_of_a_search(tmp_path):
     assert found.ranges == {"step_size": (0.01, 1.0, True, False), "num_particles": (4, 8, False, True)}
     assert found.lists == {"activation": ["relu", "elu"]}
     assert found.fixed == {"hidden": [8], "seeds": 1, "evaluate_every": 100}
+
+
+def test_a_search_begins_with_the_default_where_its_space_holds_it(tmp_path):
+    def first(text):
+        asked, where = read_asked(written(tmp_path, text), {})
+        return usual_of(asked, space_of(asked, where), where)
+
+    text = SEARCH.replace("high = 8", "high = 32")
+    assert first(text) == [{"step_size": 0.1, "num_particles": 16, "activation": "elu"}]
+    assert first(SEARCH) == []  # 16 particles are too many
+    assert first(text.replace('"relu", "elu"', '"relu", "tanh"')) == []
+    sizes = text.replace("hidden = [8]", "hidden = [[8], [128, 128]]")
+    assert first(sizes)[0]["hidden"] == [128, 128]
 
 
 @pytest.mark.parametrize(("old", "new", "message"), [

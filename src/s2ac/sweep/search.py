@@ -106,6 +106,21 @@ def run_of(asked: Asked, space: Space, chosen: Mapping[str, Any], text: Text) ->
     return planned(asked, asked.env[0], asked.algo[0], {**space.fixed, **some}, some, text)
 
 
+def usual_of(asked: Asked, space: Space, text: Text) -> list[Values]:
+    """What the environment's default settings have of what is chosen, to be tried first; nothing where the space does not hold it."""
+    usual = planned(asked, asked.env[0], asked.algo[0], space.fixed, {}, text).settings
+    values = {**vars(usual.run), **vars(usual.algorithm)}
+    found = {name: _plain(values[name]) for name in (*space.ranges, *space.lists)}
+    held = [found[name] is not None and of.low <= found[name] <= of.high for name, of in space.ranges.items()]
+    held += [found[name] in values for name, values in space.lists.items()]
+    return [found] if all(held) else []
+
+
+def _plain(value: Any) -> Any:
+    """As a sweep's file has it."""
+    return list(value) if isinstance(value, tuple) else value
+
+
 def begun(asked: Asked, space: Space, out: Path) -> list[Planned]:
     """The runs of a search that there are."""
     runs = []
@@ -156,7 +171,7 @@ def search(
 
         steps = int(run_of(asked, space, _any(space), text).settings.run.steps)
         how = tune.TuneConfig(
-            metric="return", mode="max", num_samples=asked.samples, search_alg=OptunaSearch(seed=0),
+            metric="return", mode="max", num_samples=asked.samples, search_alg=OptunaSearch(seed=0, points_to_evaluate=usual_of(asked, space, text) or None),
             scheduler=ASHAScheduler("env_step", max_t=2 * steps, grace_period=max(1, steps // 3 ** (RUNGS - 1)), reduction_factor=3),
         )  # fmt: skip
         return fit(trial, _tune_space(tune, space), how, place, out / "ray", asked.retries, progress, name_of)

@@ -319,6 +319,15 @@ def test_settings_and_protocols():
         what = SYSTEMS[job.system]
         assert {what.sample, what.greedy} <= set(run.select)
     assert rules_of(SYSTEMS["sac"], ("sample", "mean")) == ("sample", "mean")
+    for job in jobs(SCALES["short"], short, ("Hopper", "Ant"), tuple(SYSTEMS), 5, preset="paper"):
+        run, algorithm = job.settings.run, job.settings.algorithm
+        assert run.steps == 300_000
+        if job.system in ("s2ac", "s2ac-phi", "s2ac-amortized"):
+            steps = 20 if job.system == "s2ac-phi" else 3
+            assert (algorithm.form, algorithm.num_particles, algorithm.num_steps) == ("paper", 10, steps)
+        if job.system not in ("ddpg", "ppo"):
+            assert algorithm.alpha == (0.2 if job.task == "Ant" else 1.0)
+            assert (run.num_envs, run.num_updates, run.batch_size, run.warmup_steps) == (1, 1, 100, 10_000)
     assert parse(["reproduce", "mujoco", "--tasks", "Hopper", "Ant", "--systems", "sac"]).tasks == ("Hopper", "Ant")
 
 

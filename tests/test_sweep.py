@@ -293,16 +293,17 @@ def killed_sweep(arguments, out, env, cwd, kills, seed, strike=None):
             return begun
 
 
-def check_killed(tmp_path, on, kills, steps=4000, strike=None):
-    """A sweep that is killed leaves the csv and the final states of one of local:2 that is not, and no process."""
+def check_killed(tmp_path, on, kills, seeds=2, strike=None):
+    """A sweep that is killed leaves the csv and the final states of one of local:2 that is not, and no process; four runs for each seed."""
     token = f"sweep-{os.getpid()}-{time.time()}"
-    path, env = written(tmp_path, FILE.format(steps=steps)), {**environment(tmp_path / "compiled"), "S2AC_TEST": token}
+    path = written(tmp_path, FILE.format(steps=4000).replace("[0, 1]", str(list(range(seeds)))))
+    env = {**environment(tmp_path / "compiled"), "S2AC_TEST": token}
     whole, killed = tmp_path / "whole", tmp_path / "killed"
     subprocess.run([*COMMAND, *sweep(path, whole)], env=env, cwd=tmp_path, check=True, stdout=subprocess.DEVNULL)
     assert killed_sweep(sweep(path, killed, on), killed, env, tmp_path, kills, on, strike) > 1
     assert (killed / "results.csv").read_bytes() == (whole / "results.csv").read_bytes()
     names = [row["run"] for row in rows(whole)]
-    assert len(names) == 8
+    assert len(names) == 4 * seeds
     for name in names:
         assert digest(killed / "runs" / name) == digest(whole / "runs" / name), name
     until = time.monotonic() + 60  # Ray's agents look for their parent every few seconds

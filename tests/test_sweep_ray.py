@@ -38,9 +38,8 @@ def test_two_nodes_with_workers_and_driver_and_a_node_killed(tmp_path, monkeypat
     with subprocess.Popen([sys.executable, "-c", CLUSTER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as cluster:  # fmt: skip
         try:
             address = cluster.stdout.readline().strip()
-            check_killed(
-                tmp_path, f"ray://{address}", 4, strike=lambda: cluster.stdin.write("kill\n") and cluster.stdin.flush()
-            )
+            kill_node = lambda: cluster.stdin.write("kill\n") and cluster.stdin.flush()  # noqa: E731
+            check_killed(tmp_path, f"ray://{address}", 10, seeds=6, strike=kill_node)
         finally:
             cluster.stdin.close()
 

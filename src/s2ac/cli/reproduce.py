@@ -57,8 +57,8 @@ class Reproduce:
     version: Literal[4, 5] = 5
     """mujoco: of the environments, -v4 or -v5."""
 
-    preset: Literal["default", "categorical"] = "default"
-    """mujoco: default, as `s2ac train` has it there; categorical: critics of a distribution."""
+    preset: Literal["default", "paper", "categorical"] = "default"
+    """mujoco: default, as `s2ac train` has it there; paper: the paper's own settings; categorical: critics of a distribution."""
 
     def __call__(self) -> None:
         """Run the study that was named, with the options that were given."""

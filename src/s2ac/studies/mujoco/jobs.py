@@ -64,7 +64,6 @@ class Scale(NamedTuple):
 
     steps: int
     seeds: int
-    warmup_steps: int
     tasks: tuple[str, ...] = TASKS
     systems: tuple[str, ...] = tuple(SYSTEMS)
     episodes: int = 10
@@ -74,17 +73,18 @@ class Scale(NamedTuple):
 
 SCALES = {
     "smoke": Scale(
-        300, 2, 100, ("Hopper", "HalfCheetah"), ("s2ac", "sac"), 2, {"batch_size": 16, "num_envs": 2, "num_updates": 2},
+        300, 2, ("Hopper", "HalfCheetah"), ("s2ac", "sac"), 2,
+        {"batch_size": 16, "num_envs": 2, "num_updates": 2, "warmup_steps": 100},
         {"hidden": (8,), "num_particles": 3, "num_steps": 1},
     ),
-    "short": Scale(300_000, 5, 5_000),
-    "paper": Scale(1_000_000, 5, 5_000),
+    "short": Scale(300_000, 5),
+    "paper": Scale(1_000_000, 5),
 }  # fmt: skip
 
 LIBRARIES = ("jax", "jaxlib", "numpy", "mujoco", "gymnasium")
 EVALUATIONS = 30  # in a run, by the default protocol
 PROTOCOLS = ("default", "paper")
-PRESETS = ("default", "categorical")
+PRESETS = ("default", "paper", "categorical")
 
 
 def protocol_of(scale: Scale, name: str) -> Protocol:
@@ -109,7 +109,7 @@ def settings_of(system: str, task: str, scale: Scale, preset: str = "default") -
     given = {
         **what.fields,
         **{name: value for name, value in scale.algorithm.items() if name in known},
-        **({} if rollout else {"warmup_steps": scale.warmup_steps, "capacity": scale.steps, **scale.run}),
+        **({} if rollout else {"capacity": scale.steps, **scale.run}),
         "steps": scale.steps,
         "seeds": scale.seeds,
     }

@@ -92,7 +92,7 @@ def test_a_study_that_is_stopped_in_its_first_run_says_so(tmp_path, capsys, monk
     monkeypatch.setattr("s2ac.studies.pointmaze.study.go_on", lambda directory, job: (False, 200))
     assert main(["reproduce", "pointmaze", "--scale", "smoke", "--out", str(tmp_path / "out")]) == 0
     said = capsys.readouterr().out
-    assert "the same command goes on where it stopped" in said
+    assert "the same command continues" in said
     assert "claim 16 not tested" in said
 
 

@@ -28,7 +28,7 @@ class Finding(NamedTuple):
     seconds: float
 
 
-WORDS = {True: "held", False: "NOT HELD", None: "not tried"}
+WORDS = {True: "held", False: "NOT HELD", None: "not tested"}
 
 
 def try_all(here: Here, names: tuple[str, ...] = tuple(CHECKS)) -> list[Finding]:

@@ -122,4 +122,4 @@ def _train(run: Run) -> None:
     finished = train(run)
     write_at_end(run.directory, finished)
     if finished:
-        say(printable(f"done: {run.directory}; look with: {command_line('evaluate', run.directory)}"))
+        say(printable(f"done: {run.directory}; evaluate it with: {command_line('evaluate', run.directory)}"))

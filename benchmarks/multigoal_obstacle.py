@@ -9,11 +9,11 @@ from pathlib import Path
 
 RECORDS = Path(__file__).parents[1] / "results" / "multigoal" / "records.jsonl"
 SYSTEMS = ("S²AC(φ,θ)", "SAC", "SAC-NF", "SQL")
-BLOCKED = 0.95  # an agent that meets the wall in more of its episodes than this has no other way
+BLOCKED = 0.95  # an agent that meets the wall in more of its episodes than this knows no other way
 
 records = [json.loads(line) for line in RECORDS.read_text(encoding="utf-8").splitlines()]
 print(
-    "| | α | agents | with no other way than the one that is blocked | episodes that meet the wall: least, mean, most |\n|---|---|---|---|---|"
+    "| | α | agents | agents that know only the blocked way | episodes that meet the wall: least, mean, most over agents |\n|---|---|---|---|---|"
 )
 for system in SYSTEMS:
     for alpha in (0.2, 1.0):

@@ -214,7 +214,12 @@ def claims_table(study: str, directory: Path) -> str:
     found = json.loads((directory / "claims.json").read_text(encoding="utf-8"))
     file = f"`results/{directory.name}/claims.json`"
     lines = [f"### {study}", "", f"By `{found['about']['command']}`; all numbers are in {file}.", ""]
-    lines += ["| claim | what the paper says | place | verdict | measured |", "|---|---|---|---|---|"]
+    said = (
+        "what we claim"
+        if all(claim["place"].startswith("our own") for claim in found["claims"])
+        else "what the paper says"
+    )
+    lines += [row("claim", said, "place", "verdict", "measured"), "|---|---|---|---|---|"]
     for claim in found["claims"]:
         measured = claim["measured"] if len(claim["measured"]) <= LONG else f"in {file}"
         lines.append(row(str(claim["number"]), claim["claim"], claim["place"], f"**{claim['verdict']}**", measured))

@@ -49,7 +49,7 @@ def test_an_unexpected_error_leaves_a_report_and_one_line(error, said, tmp_path,
     text = capsys.readouterr().err
     assert text.count("\n") == 1
     assert text.startswith(said)
-    assert f"with {run}/crash.json; go on with: s2ac train --resume '{run}'" in text
+    assert f"with {run}/crash.json; continue with: s2ac train --resume '{run}'" in text
     crash = json.loads((run / "crash.json").read_text())
     assert crash["settings"]["run"]["steps"] == 200
     assert crash["settings"]["algorithm"]["hidden"] == [8]

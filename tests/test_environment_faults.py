@@ -126,7 +126,9 @@ def test_whole_numbers_are_not_rounded_in_silence():
 def test_what_cannot_be_made_or_is_no_environment(tmp_path, capsys):
     with pytest.raises(BadEnvironment, match="env mine: cannot be made: OSError: no such robot"):
         HostEnvs(raises_when_called(OSError("no such\nrobot")), "mine", [0], 1, 0)
-    with pytest.raises(InvalidArgument, match=r"env = 'mine': what makes it gave dict, not a gymnasium\.Env"):
+    with pytest.raises(
+        InvalidArgument, match=r"env = 'mine': the function that makes it returned dict, not a gymnasium\.Env"
+    ):
         HostEnvs(dict, "mine", [0], 1, 0)
     with pytest.raises(InvalidArgument, match="has actions None: must be a Box"):
         spec_of(gymnasium.Env(), "bare")

@@ -176,6 +176,6 @@ def test_what_cannot_be_fitted_is_said():
 
 def test_steps_that_are_all_held_back_are_told():
     family = s2ac.Family(num_components=1, num_steps=1, num_references=8)
-    with pytest.warns(UserWarning, match="the bound holds every one of the 1 Stein steps back: try more num_steps"):
+    with pytest.warns(UserWarning, match="the bound shortens every one of the 1 Stein steps: try more num_steps"):
         fit = s2ac.fit(jax.random.key(0), two_modes, jnp.zeros(2), family=family, **QUICK, learning_rate=0.2)
     assert fit.guarded == 1

@@ -92,7 +92,7 @@ def test_a_study_that_is_stopped_in_its_first_run_says_so(tmp_path, capsys, monk
     monkeypatch.setattr("s2ac.studies.pointmaze.study.go_on", lambda directory, job: (False, 200))
     assert main(["reproduce", "pointmaze", "--scale", "smoke", "--out", str(tmp_path / "out")]) == 0
     said = capsys.readouterr().out
-    assert "the same command goes on where it stopped" in said
+    assert "the same command continues" in said
     assert "claim 16 not tested" in said
 
 
@@ -101,7 +101,7 @@ def test_a_study_that_is_stopped_in_its_first_run_says_so(tmp_path, capsys, monk
     ({}, ["--systems", "sacc"], "did you mean 'sac'"),
     ({"map": "huge"}, ["--merge", "a"], "map = 'huge': must be one of"),
     ({"system": "td3"}, ["--merge", "a"], "system = 'td3': must be one of"),
-    ({"seed": 9, "config": {**made_up(("simple",), ("sac",))[0]["config"], "run": {}}}, ["--merge", "a"], "of different settings"),
+    ({"seed": 9, "config": {**made_up(("simple",), ("sac",))[0]["config"], "run": {}}}, ["--merge", "a"], "have different settings"),
 ])  # fmt: skip
 def test_bad_input_is_one_line(change, arguments, message, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)

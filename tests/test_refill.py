@@ -51,7 +51,7 @@ def test_a_damaged_file_is_named_with_a_command_that_works(run, trained, capsys)
     error = capsys.readouterr().err
     assert error.count("\n") == 1
     assert f"replay/{bad.name} does not have the SHA-256 that the manifest says" in error
-    assert f"the networks are whole: `s2ac train --resume '{run}' --refill` goes on" in error
+    assert f"the networks are whole: `s2ac train --resume '{run}' --refill` continues" in error
 
     again, complaints = open_run(run, refill=True)
     capacity = rewards.shape[1]

@@ -37,7 +37,7 @@ def test_curves_hold_every_seed_and_the_t_interval_of_their_mean(tmp_path):
 def test_a_stopped_run_says_how_to_go_on(tmp_path):
     run = collect(read(make_run(tmp_path / "a run", records=5)))["runs"][0]
     assert run["state"] == "stopped"
-    assert run["notes"] == [f"It stopped at step 500 of 1200; go on with: s2ac train --resume '{tmp_path}/a run'"]
+    assert run["notes"] == [f"It stopped at step 500 of 1200; continue with: s2ac train --resume '{tmp_path}/a run'"]
     with lock(tmp_path / "a run"):
         run = collect(read(tmp_path / "a run"))["runs"][0]
     assert (run["state"], run["notes"]) == ("running", [])
@@ -47,7 +47,7 @@ def test_a_run_of_an_own_environment_is_gone_on_with_in_python(tmp_path):
     run = collect(read(make_run(tmp_path / "run", records=5, about={"env": "custom:Mine"})))["runs"][0]
     where = repr(str(tmp_path / "run"))
     assert run["notes"] == [
-        f"It stopped at step 500 of 1200; go on in Python, with its environment: s2ac.load({where}, env=…)"
+        f"It stopped at step 500 of 1200; continue in Python, with its environment: s2ac.load({where}, env=…)"
     ]
     assert run["command"].startswith(f"s2ac.Agent(env, algo='s2ac', directory={where}")
 

@@ -89,7 +89,7 @@ def test_emptied_checkpoints_are_told_from_a_run_without_its_first(run, capsys):
         shutil.rmtree(path)
     assert_refused_until_fresh(run, capsys, "holds no checkpoint, but there was one")
     (run / "checkpointed").unlink()  # as in a run of an earlier version
-    assert_refused_until_fresh(run, capsys, "holds no checkpoint, but metrics.jsonl goes on after one")
+    assert_refused_until_fresh(run, capsys, "holds no checkpoint, but metrics.jsonl has records from after one")
 
 
 def test_a_run_of_an_earlier_version_that_has_nothing_yet_begins_without_a_word(run, trained, capsys):

@@ -1,4 +1,4 @@
-"""The agent: train, ask, evaluate, save and load in five verbs.
+"""The agent: learn, predict, sample, evaluate, save and load.
 
     import s2ac
     agent = s2ac.Agent("Pendulum-v1", algo="s2ac")
@@ -44,14 +44,14 @@ class Agent:
     """One algorithm on one environment, for one or more seeds.
 
     Args:
-        env: a name (`multigoal`, any Gymnasium id), a `gymnasium.Env`, a `SyncVectorEnv` or `AsyncVectorEnv` (which also says
-            `num_envs`), or a function that makes one. Actions must be a bounded one-dimensional Box; an environment that cannot be
+        env: a name (`multigoal`, any Gymnasium id), a `gymnasium.Env`, a `SyncVectorEnv` or `AsyncVectorEnv` (which also sets
+            `num_envs`), a `JaxEnv`, or a function that makes a `gymnasium.Env`. Actions must be a bounded one-dimensional Box; an environment that cannot be
             copied must come as a function.
         algo: s2ac, s2ac-phi, s2ac-amortized, sac, sac-nf, sql, ddpg or ppo.
-        seeds: how many to train, in one compiled call.
+        seeds: how many seeds to train, in one compiled call.
         directory: where the run is written once `learn` is called. Default: runs/ENV-ALGO, with a number if taken.
         preset: named settings to start from: default, paper or demo; on the MuJoCo tasks also categorical.
-        **fields: any field of the run (`RunConfig`) or of the algorithm (such as `S2acConfig`).
+        **fields: any setting of the run (`RunConfig`) or of the algorithm (such as `S2acConfig`).
     """
 
     def __init__(
@@ -105,7 +105,7 @@ class Agent:
 
     @property
     def directory(self) -> Path | None:
-        """The run's directory; what was loaded is elsewhere if it was a saved copy."""
+        """The run's directory; of a loaded agent, the directory that it was loaded from until it learns."""
         return self._run.directory if self._run else self._loaded.directory if self._loaded else None
 
     @property
@@ -119,11 +119,11 @@ class Agent:
     # --- Learning --------------------------------------------------------------------------------------------
 
     def learn(self, steps: float, callback: Callback | None = None, *, progress_bar: bool | None = None) -> "Agent":
-        """Train every seed for `steps` more environment steps; call it again to go on. Ctrl-C or an error in a callback saves first.
+        """Train every seed for `steps` more environment steps; call it again to continue. Ctrl-C or an error in a callback saves first.
 
         Args:
-            steps: how many more steps of each seed.
-            callback: is called with a `Progress` every `log_every` steps; training ends if it returns False or raises `StopTraining`.
+            steps: how many more environment steps of each seed.
+            callback: called with a `Progress` every `log_every` steps. Training ends if it returns False or raises `StopTraining`.
             progress_bar: a bar (True) or a line for each record (False); by default a bar on a terminal and lines elsewhere.
         """
         check_between("steps", steps, 1, MOST_STEPS)
@@ -176,9 +176,9 @@ class Agent:
         Args:
             observation: numbers `[O]` or `[B, O]`, or a Dict observation as the environment gives it.
             select: sample (the default), softmax, argmax, mean or amortized, as the algorithm has them (`agent.algorithm.rules`).
-            deterministic: by the algorithm's greedy rule, `argmax` for S²AC and SQL, `mean` for the others; always the same action for an observation.
-            seed_index: whose policy, 0 for the first seed.
-            draw: the same number gives the same random draws; otherwise each call draws new ones.
+            deterministic: use the algorithm's greedy rule, `argmax` for S²AC and SQL, `mean` for the others. An observation then always gets the same action.
+            seed_index: which seed's policy, 0 for the first.
+            draw: calls with the same number draw the same random numbers; without it each call draws new ones.
         """
         flat = checked(observation, self.spec.observation_size, self._layout)
         select = rule_of(self.algorithm, select, deterministic)
@@ -228,7 +228,7 @@ class Agent:
     # --- Files -----------------------------------------------------------------------------------------------
 
     def save(self, directory: str | Path, replay: bool = False) -> Path:
-        """Write the agent to a directory that `s2ac.load` reads; with `replay=True` also what learning needs to go on.
+        """Write the agent to a directory that `s2ac.load` reads; with `replay=True` also what is needed to continue learning.
 
         An agent that was saved there before is replaced; any other directory with files in it is refused.
         """
@@ -253,8 +253,8 @@ class Agent:
     def export(self, file: str | Path, format: str = "onnx", select: str | None = None, **options: Any) -> "Exported":
         """Write the policy to a file (onnx, stablehlo or weights) that runs without this package, and check it against this agent.
 
-        Default rule: `sample`; with weights `amortized` or `mean`, where `sample` is more than one network. The options are `batch`
-        (observations per call), `seed_index` (whose policy) and `noise_seed` (keeps the random numbers inside).
+        Default rule: `sample`; with the format `weights` it is `amortized` or `mean` if `sample` needs more than one network. The options are `batch`
+        (observations per call), `seed_index` (which seed's policy) and `noise_seed` (fixes the random numbers inside the file).
         """
         from s2ac.deploy.export import export
 
@@ -282,9 +282,9 @@ class Agent:
 
 
 def load(directory: str | Path, env: EnvLike | None = None) -> Agent:
-    """An agent from a directory: one that `Agent.save` wrote, any run of `s2ac train`, or a shipped one by its name.
+    """Load an agent: one that `Agent.save` wrote, any run of `s2ac train`, or a shipped one by its name.
 
-    `env` is needed to learn or evaluate if the environment was not given by name; to predict it is not.
+    `env` is needed only to learn or evaluate, and only if the environment was not given by name.
     """
     name, make = environment(env) if env is not None else (None, None)
     if name is not None and make is None and entry_of(name) is None:

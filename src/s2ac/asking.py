@@ -19,8 +19,8 @@ PREDICT, CLOUD = 100, 101  # streams of random numbers of their own, apart from 
 class Cloud(NamedTuple):
     """Actions of an observation with their density; with a batch of observations `[B, …]`."""
 
-    particles: np.ndarray  # [num, D], actions
-    log_prob: np.ndarray  # [num], log-density in action space; nan where the algorithm does not know it (SQL)
+    particles: np.ndarray  # [num, D], the actions
+    log_prob: np.ndarray  # [num], log-density in action space; nan if the algorithm does not know it (SQL)
     entropy: np.ndarray  # (), −mean log_prob
 
 
@@ -28,7 +28,7 @@ class Evaluation(NamedTuple):
     """Returns of whole episodes."""
 
     mean: float  # over all episodes of all seeds
-    std: float  # the standard deviation over them
+    std: float  # standard deviation over these episodes
     returns: np.ndarray  # [S, E], by seed and episode
     lengths: np.ndarray  # [S, E], in steps
 

@@ -20,11 +20,11 @@ class Progress(NamedTuple):
     """What a callback gets between two chunks of training."""
 
     env_step: int  # environment steps of each seed so far
-    records: list[dict[str, Any]]  # the chunk's, one per seed, and those of an evaluation if there was one
-    agent: Any  # the `s2ac.Agent`
+    records: list[dict[str, Any]]  # of this chunk: one per seed, and those of an evaluation if there was one
+    agent: Any  # the `s2ac.Agent` that learns
 
     def evaluated(self, select: str | None = None) -> float | None:
-        """The mean return of the evaluation by a rule, or by the first one, over all seeds; None if there was none."""
+        """Mean return over all seeds of the evaluation by `select`, or by the first rule; None if there was no evaluation."""
         rows = [row for row in self.records if row["kind"] == "evaluation"]
         rule = select or (rows[0]["rule"] if rows else None)
         returns = [row["return"] for row in rows if row["rule"] == rule]
@@ -35,7 +35,7 @@ Callback = Callable[[Progress], bool | None]
 
 
 def together(*callbacks: Callback) -> Callback:
-    """All of them, in order; training ends if any of them says so."""
+    """Call several callbacks in order; training ends if any of them asks for it."""
 
     def all_of_them(progress: Progress) -> bool:
         said = [callback(progress) for callback in callbacks]  # each is called, whatever the others say
@@ -51,7 +51,7 @@ class StopAt:
         self.threshold, self.select = threshold, select
 
     def __call__(self, progress: Progress) -> bool:
-        """Whether to go on."""
+        """Whether to continue."""
         value = progress.evaluated(self.select)
         return value is None or value < self.threshold
 
@@ -77,7 +77,7 @@ class Asked:
         self.callback, self.run, self.agent, self.stopped = callback, run, agent, False
 
     def __call__(self, records: list[dict[str, Any]]) -> bool:
-        """Whether to go on. What the callback raises is passed on, with a word on where the state is."""
+        """Whether to continue. What the callback raises is passed on, with a word on where the state is."""
         if self.callback is None:
             return True
         try:

@@ -37,7 +37,7 @@ class NetworkConfig:
     """Adam's learning rate, for every network."""
 
     discount: Share = 0.99
-    """γ."""
+    """γ, the discount factor."""
 
     def __post_init__(self) -> None:
         validate(self)
@@ -55,7 +55,7 @@ class OffPolicyConfig(NetworkConfig):
     """τ of the target networks' moving averages."""
 
     frequency: PositiveOrNone = None
-    """If given, the critics' first layer is a sine of about this many radians per unit of observation and action: see `init_critic`."""
+    """If given, the critics' first layer is a sine of about this many radians per unit of observation and action, for rewards with edges."""
 
     @property
     def activations(self) -> Activations:
@@ -71,28 +71,28 @@ class MaxEntConfig(OffPolicyConfig):
     """Temperature; its first value if it is learned."""
 
     learn_alpha: Flag = True
-    """Learn the temperature so that the entropy meets `target_entropy`."""
+    """Learn the temperature so that the entropy is `target_entropy`."""
 
     target_entropy: Annotated[float | None, or_none(between(-math.inf, math.inf, True, True))] = None
-    """Entropy in nats that a learned temperature aims at; minus the action's dimension if not given, and 0.48 of that with `categorical`."""
+    """Entropy in nats that a learned temperature aims at. Default: minus the action's dimension, and 0.48 of that with `categorical`."""
 
     relative_entropy: Flag = False
-    """Value entropy from that of uniform actions, so at most at 0: a policy then earns nothing by not ending an episode, at any temperature."""
+    """Measure entropy relative to that of uniform actions, so it is at most 0: a policy then earns nothing by not ending an episode."""
 
     num_critics: Count = 2
     """Number of critics; the smallest of their values is used."""
 
     critic_learning_rate: PositiveOrNone = None
-    """Adam's learning rate for the critics, if it differs."""
+    """Adam's learning rate for the critics. Default: `learning_rate`."""
 
     adam_b1: ShareBelowOne = 0.9
     """Adam's β₁ for the critics and the actor."""
 
     batch_norm: Flag = False
-    """Normalise the critics' layers over the batch, and use no target networks: see batch_norm.py."""
+    """Normalise the critics' layers over the batch, and use no target networks (as CrossQ)."""
 
     categorical: Flag = False
-    """Critics of the distribution of returns, a residual block per hidden layer, and scaled rewards: see categorical.py."""
+    """Critics of the distribution of returns, with a residual block per hidden layer and scaled rewards."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

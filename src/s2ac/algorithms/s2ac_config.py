@@ -20,7 +20,7 @@ class S2acConfig(SacNfConfig):
     """N, the particles per observation; their density is known."""
 
     num_references: CountOrZero = 4
-    """M, further particles that move them; 0 for a form without references."""
+    """M, the references: further particles that move the others; 0 for a form without references."""
 
     num_steps: CountOrZero = 3
     """L, the number of SVGD steps."""
@@ -29,16 +29,16 @@ class S2acConfig(SacNfConfig):
     """ε in units of α: a step is step_size · (k ∇Q + α ∇k)."""
 
     max_jacobian_norm: PositiveOrNone = 0.9
-    """Bound on ε‖∇v‖, below 1; None for no bound, where the form has no references."""
+    """Bound on ε‖∇v‖, below 1. None for no bound, possible only in a form without references."""
 
     bandwidth_factor: Positive = 0.25
     """σ² of the kernel, as a multiple of the mean squared distance of the references."""
 
     form: Annotated[str, one_of(FORMS)] = "tracer"
-    """tracer, tracer-own-score or tracer-normalized with references; all, leave-one-out, paper or normalized without: see samplers/svgd.py."""
+    """tracer, tracer-own-score or tracer-normalized with references; all, leave-one-out, paper or normalized without. docs/samplers.md has the forms."""
 
     weighted: Flag = False
-    """Execute a particle in proportion to its importance weight, and learn what that policy is worth: for tasks where modes matter."""
+    """Execute a particle in proportion to its importance weight, and learn the value of that policy: for tasks where modes matter."""
 
     start_std: PositiveOrNone = None
     """If given, the start is fixed, N(0, start_std²), and nothing of it is learned: S²AC(φ)."""
@@ -47,13 +47,13 @@ class S2acConfig(SacNfConfig):
     """A learned start is SAC's policy at the temperature α + start_alpha. None: it is learned through the sampler, as in the paper."""
 
     explore_alpha: Annotated[float, NOT_NEGATIVE] = 0.0
-    """With `weighted`: experience is collected with weights of the temperature α + explore_alpha, so that every mode is visited."""
+    """With `weighted`: experience is collected with weights at the temperature α + explore_alpha, so that every mode is visited."""
 
     guide: Sizes = ()
-    """Hidden layers of a critic that the sampler climbs and that is not used to compute targets; none if empty. See `with_guide`."""
+    """Hidden layers of one more critic, which only the particles climb and which is not used to compute targets. Empty for none."""
 
     amortized: Flag = False
-    """Also train f_ψ, a mixture that imitates what is executed, for use at test time (φ,θ,ψ)."""
+    """Also train f_ψ, a mixture of Gaussians that imitates the executed actions, for use at test time (φ,θ,ψ)."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

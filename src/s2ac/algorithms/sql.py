@@ -33,10 +33,10 @@ class SqlConfig(OffPolicyConfig):
     """Soft Q-learning."""
 
     alpha: Positive = 0.2
-    """Temperature."""
+    """Temperature, fixed."""
 
     relative_entropy: Flag = False
-    """Value entropy from that of uniform actions, so at most at 0: a policy then earns nothing by not ending an episode, at any temperature."""
+    """Measure entropy relative to that of uniform actions, so it is at most 0: a policy then earns nothing by not ending an episode."""
 
     num_critics: Count = 2
     """Number of critics; the smallest of their values is used."""

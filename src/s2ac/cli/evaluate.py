@@ -9,7 +9,7 @@ import tyro
 
 @dataclass(frozen=True)
 class Evaluate:
-    """Play episodes with a trained run and print their returns."""
+    """Play episodes with a trained run and print their mean return ± standard deviation."""
 
     run: tyro.conf.Positional[str]
     """The run's directory, or a shipped agent's name, such as multigoal/s2ac."""
@@ -21,7 +21,7 @@ class Evaluate:
     """Selection rules, separated by commas."""
 
     picture: str | None = None
-    """Draw the trajectories into this PNG (multigoal)."""
+    """Draw the trajectories into this PNG (multigoal and PointMaze in JAX)."""
 
     def __call__(self) -> None:
         """A line per seed and rule, with what the environment has to say of it."""

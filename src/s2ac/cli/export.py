@@ -18,8 +18,7 @@ class Export:
     """onnx (any runtime), stablehlo (JAX), or weights (safetensors and JSON, for one network)."""
 
     select: Literal["argmax", "sample", "softmax", "mean", "amortized"] | None = None
-    """The selection rule. Its random numbers become an input of the file. Default: sample; with weights amortized or mean, where sample is
-    more than one network."""
+    """The selection rule. Its random numbers become an input of the file. Default: sample; with --format weights, amortized or mean if sample needs more than one network."""
 
     out: str | None = None
     """The file. Default: RUN/policy-SELECT with the format's ending."""
@@ -28,10 +27,10 @@ class Export:
     """Observations per call, fixed in the file."""
 
     seed_index: int = 0
-    """Whose policy, 0 for the run's first seed."""
+    """Which seed's policy, 0 for the run's first seed."""
 
     noise_seed: int | None = None
-    """Draw the noise from this seed and fix it inside, so that the file takes an observation alone."""
+    """Draw the noise from this seed and fix it inside, so that the file takes only an observation."""
 
     def __call__(self) -> None:
         """Export, and say how well the file agrees."""

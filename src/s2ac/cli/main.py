@@ -19,7 +19,7 @@ from s2ac.cli.sweep import Sweep
 
 @dataclass(frozen=True)
 class Train:
-    """Train seeds of an algorithm on an environment, or resume a run. `s2ac train ENV --help` lists every field."""
+    """Train seeds of an algorithm on an environment, or resume a run. `s2ac train ENV --help` lists every setting."""
 
     def __call__(self) -> None:
         """Say what is missing."""

@@ -7,7 +7,7 @@ import tyro
 
 @dataclass(frozen=True)
 class Play:
-    """Let a trained run play and write a video: multigoal everywhere, MuJoCo where there is OpenGL."""
+    """Play episodes with a trained run and write a video. MuJoCo's tasks need OpenGL, classic control needs pygame."""
 
     run: tyro.conf.Positional[str]
     """The run's directory, or a shipped agent's name."""

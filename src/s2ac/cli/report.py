@@ -9,7 +9,7 @@ import tyro
 
 @dataclass(frozen=True)
 class Report:
-    """Write one HTML page of a run or several: curves, the sampler's health, action clouds, settings; or of a sweep."""
+    """Write one HTML page of a run or several: curves, the sampler's health, action clouds, settings. Also of a sweep."""
 
     runs: tyro.conf.Positional[Annotated[tuple[str, ...], tyro.conf.arg(metavar="RUN [RUN ...]")]]
     """The runs' directories; runs on one environment are compared."""
@@ -18,7 +18,7 @@ class Report:
     """The page. Default: RUN/report.html, or report.html here for several runs."""
 
     clouds: bool = True
-    """Draw what the newest checkpoint's policy does at states of its episodes; takes some seconds."""
+    """Draw the actions of the newest checkpoint's policy at states of its episodes; takes some seconds."""
 
     def __call__(self) -> None:
         """Write the page."""
@@ -34,7 +34,7 @@ class Report:
 
 @dataclass(frozen=True)
 class Watch:
-    """Serve a run's page on this machine and update it while the run goes; Ctrl-C ends it."""
+    """Serve a run's page on this machine and update it while the run continues; Ctrl-C ends the server."""
 
     run: tyro.conf.Positional[str]
     """The run's directory."""

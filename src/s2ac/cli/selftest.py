@@ -6,13 +6,13 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class Selftest:
-    """Try the promises of docs/reliability.md on this machine: kills, damage, a full disk, the lock, resume, exports."""
+    """Test the promises of docs/reliability.md on this machine: kills, damage, a full disk, the lock, resume, exports."""
 
     out: str = "runs/selftest"
-    """Where to: the file system that is tried. It gets selftest.md and selftest.json."""
+    """Directory on the file system to test. It gets selftest.md and selftest.json."""
 
     thorough: bool = False
-    """More kills and damages, more algorithms: about an hour instead of two minutes."""
+    """More kills, damages and algorithms: about an hour instead of two minutes."""
 
     def __call__(self) -> None:
         """Try them, and say where the page is."""

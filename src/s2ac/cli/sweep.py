@@ -9,10 +9,10 @@ import tyro
 
 @dataclass(frozen=True)
 class Sweep:
-    """Train environments × algorithms × seeds × settings, side by side; the same command goes on where it was stopped or killed."""
+    """Train environments × algorithms × seeds × settings, side by side. The same command continues a sweep that was stopped or killed."""
 
     file: Annotated[str | None, tyro.conf.Positional] = None
-    """A TOML file with the keys below, and settings in a table [settings]. Flags count more."""
+    """A TOML file with the keys below, and settings in a table [settings]. Flags override it."""
 
     env: tuple[str, ...] = ()
     """Environments."""
@@ -21,13 +21,13 @@ class Sweep:
     """Algorithms. Default: s2ac."""
 
     seeds: str | None = None
-    """3: three seeds in each run, compiled together. [0,1,2]: a run for each of these."""
+    """3: three seeds in each run, compiled together. [0,1,2]: a run for each of these seeds."""
 
     set: tuple[str, ...] = ()
-    """Settings, NAME=VALUE or ALGO.NAME=VALUE; a list is tried value by value: learning_rate=[3e-4,1e-3]."""
+    """Settings, NAME=VALUE or ALGO.NAME=VALUE. Of a list, each value gets runs of its own: learning_rate=[3e-4,1e-3]."""
 
     steps: float | None = None
-    """Environment steps of each seed. Default: the environment's."""
+    """Environment steps of each seed. Default: that of the environment's preset."""
 
     preset: str | None = None
     """Named settings to start from, as in `s2ac train`."""
@@ -36,20 +36,19 @@ class Sweep:
     """The sweep's directory. Default: runs/FILE."""
 
     on: str | None = None
-    """Where runs go: here, one after the other; local:N, N side by side; ray, a Ray cluster of this machine; ray://HOST:PORT, one that
-    is there. Default: here."""
+    """Where runs go: here, one after the other; local:N, N side by side; ray, a Ray cluster of this machine; ray://HOST:PORT, a running one. Default: here."""
 
     cpus: int | None = None
     """Threads of each run, and what it reserves on Ray. Default: 1."""
 
     gpus: float | None = None
-    """On Ray: GPUs that each run reserves, also a fraction. Default: 0."""
+    """On Ray: GPUs that each run reserves; may be a fraction. Default: 0."""
 
     retries: int | None = None
-    """How often a run is begun again whose process was killed. Default: 3."""
+    """How often a run whose process was killed is restarted. Default: 3."""
 
     search: str | None = None
-    """optuna: choose settings within ranges and lists, and stop early what does worse (ASHA); on Ray."""
+    """optuna: choose settings within ranges and lists, and stop worse runs early (ASHA); needs Ray."""
 
     samples: int | None = None
     """How many settings a search tries. Default: 20."""

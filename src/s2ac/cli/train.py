@@ -41,11 +41,10 @@ def parse_train(arguments: list[str]) -> Callable[[], None]:
         """Train seeds of an algorithm on an environment; Ctrl-C saves and says how to resume."""
 
         env: tyro.conf.Positional[str]
-        """The environment: multigoal, multigoal-far, or any of Gymnasium's with a box of actions, such as Hopper-v5 or
-        my_module:Mine-v0."""
+        """The environment: multigoal, multigoal-far, pointmaze-simple, -medium or -hard, one of gymnax, Brax or Playground (gymnax:Pendulum-v1), or any of Gymnasium's with a bounded Box of actions, such as Hopper-v5 or my_module:Mine-v0."""
 
         algo: str = "s2ac"
-        """s2ac, s2ac-phi, s2ac-amortized, sac, sac-nf, sql, ddpg or ppo; sets which fields there are."""
+        """s2ac, s2ac-phi, s2ac-amortized, sac, sac-nf, sql, ddpg or ppo. The algorithm options below depend on it."""
 
         out: str | None = None
         """The run's directory. Default: runs/ENV-ALGO."""
@@ -54,44 +53,44 @@ def parse_train(arguments: list[str]) -> Callable[[], None]:
         """Named settings to start from: default, paper, demo; on the MuJoCo tasks also categorical."""
 
         resume: str | None = None
-        """Go on with the run in this directory, by its own settings; only --steps may be given too, to train for longer, --fresh and --refill."""
+        """Continue the run in this directory, with its own settings. Only --steps (to train for longer), --fresh and --refill may be given too."""
 
         fresh: bool = False
-        """With --resume: start again from step 0; what the run has is kept aside, as NAME.old-1."""
+        """With --resume: start again from step 0; the old files are kept, as NAME.old-1."""
 
         refill: bool = False
-        """With --resume: do without replay files that are damaged or lost; copies of the other rows take their places."""
+        """With --resume: replace replay rows that are damaged or lost by copies of the others."""
 
         run: RunConfig = default.run
         algorithm: type(default.algorithm) = default.algorithm  # type: ignore[valid-type]
-        """The algorithm's own numbers."""
+        """The algorithm's own settings."""
 
     environment = [] if line.env is None else [line.env]
     command = tyro.cli(Command, args=[*environment, *line.rest], prog="s2ac train", config=(tyro.conf.OmitArgPrefixes,))
     if command.fresh or command.refill:
-        raise InvalidArgument(f"--{'fresh' if command.fresh else 'refill'} goes with --resume RUN")
+        raise InvalidArgument(f"--{'fresh' if command.fresh else 'refill'} needs --resume RUN")
     command = replace(command, algorithm=settled(command.algorithm, line.said))
     return lambda: _start(command)
 
 
 def _resume_of(directory: str, env: str | None, rest: list[str]) -> Callable[[], None]:
-    """The run to go on with: its own settings are used."""
+    """The run to continue: its own settings are used."""
 
     @dataclass(frozen=True)
     class Command:
-        """Go on with a run."""
+        """Continue a run."""
 
         resume: str
         """The run's directory."""
 
         steps: float | None = None
-        """Train for so many environment steps in all."""
+        """Environment steps of each seed in all, to train for longer."""
 
         fresh: bool = False
-        """Start again from step 0; what the run has is kept aside."""
+        """Start again from step 0; the old files are kept, as NAME.old-1."""
 
         refill: bool = False
-        """Do without replay files that are damaged or lost."""
+        """Replace replay rows that are damaged or lost by copies of the others."""
 
     flags = {argument.partition("=")[0] for argument in rest if argument.startswith("--")}
     if env is not None or flags - {"--resume", "--steps", "--fresh", "--refill"}:
@@ -123,4 +122,4 @@ def _train(run: Run) -> None:
     finished = train(run)
     write_at_end(run.directory, finished)
     if finished:
-        say(printable(f"done: {run.directory}; look with: {command_line('evaluate', run.directory)}"))
+        say(printable(f"done: {run.directory}; evaluate it with: {command_line('evaluate', run.directory)}"))

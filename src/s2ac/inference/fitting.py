@@ -1,4 +1,4 @@
-"""`fit`, and what it finds: a law to draw from and to evaluate."""
+"""`fit`, and what it finds: a distribution to draw from and to evaluate."""
 
 import math
 import warnings
@@ -22,24 +22,22 @@ MOST_ERROR = 0.1  # of a log-density: above it rounding has broken the law
 
 
 class Fit(NamedTuple):
-    """A law to draw from and to evaluate, and how good it is. All fields are arrays: it can be jitted, mapped over and saved."""
+    """A fitted distribution: draw from it, evaluate its log-density, and see how good it is. All fields are arrays, so it can be jitted, mapped over and saved."""
 
-    start: Mixture  # the law of the points before the steps
+    start: Mixture  # the distribution of the points before the steps
     frame: Frame  # the coordinates of the steps
-    steps: Steps  # the map, kept
-    elbo: Array  # [], of this law: a lower bound of log ∫ p̃ up to its standard error
-    elbo_standard_error: Array  # [], of that
-    importance_elbo: Array  # [], a tighter lower bound of log ∫ p̃, though not that of this law
-    importance_elbo_standard_error: Array  # [], of that
-    effective_sample_size: (
-        Array  # [], (Σw)²/(n Σw²) of w = p̃/q: 1 if the law is the target's, near 0 if single draws rule
-    )
-    guarded: Array  # [], share of the steps that the bound on their size holds back
-    folded: Array  # [], share of the steps of the bounds' draws at which the map folded: 0, or rounding broke it
+    steps: Steps  # the map that moves them
+    elbo: Array  # [], of this distribution: a lower bound of log ∫ p̃, up to its standard error
+    elbo_standard_error: Array  # [], of `elbo`
+    importance_elbo: Array  # [], a tighter lower bound of log ∫ p̃, but not of this distribution alone
+    importance_elbo_standard_error: Array  # [], of `importance_elbo`
+    effective_sample_size: Array  # [], (Σw)²/(n Σw²) of w = p̃/q: 1 if the distribution is the target, near 0 if few draws have all the weight
+    guarded: Array  # [], share of the steps that the bound on their size limits
+    folded: Array  # [], share of steps at which the map folded: 0 unless rounding broke it
     density_error: (
-        Array  # [], largest difference, over 100 draws, of the log-density that came with one and that evaluated there
+        Array  # [], largest difference, over 100 draws, between the log-density of a draw and that evaluated at it
     )
-    history: Array  # [iterations], the estimate that each iteration climbed, first of the heated target
+    history: Array  # [iterations], the ELBO estimate of each iteration, at first for the heated target
 
     def draw(self, key: Key, num: int) -> tuple[Array, Array]:
         """`num` independent draws `[num, D]` and the log-density of each."""
@@ -85,17 +83,17 @@ def fit(
     learning_rate: float = 0.05,
     num_draws: int = 5000,
 ) -> Fit:
-    """Fit a law with samples and a density to `log_target`.
+    """Fit a distribution with samples and a density to `log_target`.
 
     Args:
         key: a random key.
         log_target: an unnormalised log-density, one point `[D]` to a scalar, finite everywhere.
         mean: where the search begins, `[D]`.
-        std: how far it looks, a number or `[D]`: modes within ten of it are seen. The order of magnitude is enough.
+        std: how far it looks, a number or `[D]`: modes further than ten times that from `mean` are likely to be missed. The order of magnitude is enough.
         family: the shape of the approximation; `Family(num_components=1, num_steps=0)` is a Gaussian.
-        num_iterations: of the first stage; the second takes half as many.
-        learning_rate: Adam's, at the beginning; the second stage begins with half of it.
-        num_draws: for the bounds, a multiple of 100.
+        num_iterations: iterations of the first stage; the second takes half as many.
+        learning_rate: Adam's, at first; the second stage begins with half of it.
+        num_draws: draws that estimate the bounds, a multiple of 100.
     """
     family = family or Family()
     check_family(family)
@@ -168,11 +166,11 @@ def complain(found: Fit, left_out: float) -> None:
         )
     if not float(found.density_error) < MOST_ERROR:
         raise Diverged(
-            f"log q comes out differently by {float(found.density_error):.2g} at one point: numbers this far apart need "
+            f"the log-density of one point differs by {float(found.density_error):.2g} between two ways of computing it: such numbers need "
             "64 bits, jax.config.update('jax_enable_x64', True)"
         )
     if found.steps.step_size.size and found.guarded == 1:
         warnings.warn(
-            f"the bound holds every one of the {found.steps.step_size.size} Stein steps back: try more num_steps",
+            f"the bound shortens every one of the {found.steps.step_size.size} Stein steps: try more num_steps",
             stacklevel=3,
         )

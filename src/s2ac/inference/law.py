@@ -20,11 +20,11 @@ FAR = 3.0  # points further out than so many standard deviations count as if the
 
 
 class Family(NamedTuple):
-    """The shape of the approximation: how many Gaussians, steps and references it has. What is fitted is in `Start` and `Carriers`."""
+    """The shape of the approximation: how many Gaussians, steps and references it has."""
 
     num_components: int = 16  # K Gaussians that points start from; twice as many as the target has modes, or more
     num_steps: int = 8  # L Stein steps; 0 for the mixture alone
-    num_references: int = 32  # M, which carry the points
+    num_references: int = 32  # M references, which move the points
     max_jacobian_norm: float = 0.9  # c < 1: the most that a step's derivative may differ from I
 
 

@@ -61,7 +61,7 @@ def cluster(address: str) -> Iterator[None]:
             _check_nodes(ray)
         yield
     except (ray.tune.TuneError, ray.exceptions.RayError) as error:
-        raise S2acError(f"Ray gave up: {_line(error)}; what is done stays: the same command goes on") from error
+        raise S2acError(f"Ray failed: {_line(error)}; finished runs are kept: the same command continues") from error
     finally:
         ray.shutdown()
 

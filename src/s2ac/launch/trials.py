@@ -98,7 +98,7 @@ def fit(
                 tuner = tune.Tuner.restore(str(state / "tune"), resources, resume_errored=True, param_space=space)
             except Exception as error:  # of any kind: it reads pickles
                 raise S2acError(
-                    f"{state} is damaged: move it away, and the search begins anew beside its runs"
+                    f"{state} is damaged: move it away, and the search starts again and keeps its runs"
                 ) from error
         else:
             run = tune.RunConfig(

@@ -251,9 +251,9 @@ def facts(reader: Reader, done: int, total: int) -> dict[str, Any]:
     """Versions of the newest checkpoint, and notes: how to go on, and what could not be read."""
     notes, versions = [], {}
     if state_of(reader, done, total) == "stopped":
-        go_on = f"go on with: s2ac train --resume {shlex.quote(str(reader.directory))}"
+        go_on = f"continue with: s2ac train --resume {shlex.quote(str(reader.directory))}"
         if reader.about["env"].startswith(CUSTOM):
-            go_on = f"go on in Python, with its environment: s2ac.load({str(reader.directory)!r}, env=…)"
+            go_on = f"continue in Python, with its environment: s2ac.load({str(reader.directory)!r}, env=…)"
         notes.append(f"It stopped at step {done} of {total}; {go_on}")
     if newest := newest_manifest(reader.directory):
         body = newest[1]

@@ -185,7 +185,7 @@ def run_watch(directory: Path, port: int) -> None:
     with make_server(directory, port) as server:
         os.nice(10)  # the training goes first
         print(f"watching {printable(str(directory))} at http://{ADDRESS}:{server.server_address[1]}/", flush=True)
-        print("Ctrl-C ends it; the run goes on", flush=True)
+        print("Ctrl-C ends the server; the run continues", flush=True)
         try:
             server.serve_forever()
         except KeyboardInterrupt:

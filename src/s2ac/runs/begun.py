@@ -54,7 +54,7 @@ def is_begun(directory: Path, checkpoint_every: int) -> bool:
     if why:
         raise DamagedCheckpoint(
             f"{why}: restore it, or the permission to read it, or start again from step 0 with "
-            f"`{command('train', '--resume', directory, '--fresh')}`, which keeps the old files aside"
+            f"`{command('train', '--resume', directory, '--fresh')}`, which keeps the old files"
         )
     return False
 
@@ -74,7 +74,7 @@ def _loss(directory: Path, checkpoint_every: int) -> str:
     if (directory / MARK).exists():
         return f"{checkpoints} holds no checkpoint, but there was one"
     if any(step >= checkpoint_every for step in steps[:-1]):  # the last may be of a crash before its checkpoint
-        return f"{checkpoints} holds no checkpoint, but {metrics.name} goes on after one"
+        return f"{checkpoints} holds no checkpoint, but {metrics.name} has records from after one"
     return ""
 
 

@@ -226,7 +226,7 @@ def load_latest(
             complaints.append(str(error))
     why = "; ".join(complaints) if complaints else "there is none"
     if replay and any(map(_has_networks, _found(run / "checkpoints"))):
-        why += f"; the networks are whole: `{command('train', '--resume', run, '--refill')}` goes on without the damaged rows"
+        why += f"; the networks are whole: `{command('train', '--resume', run, '--refill')}` continues without the damaged rows"
     raise DamagedCheckpoint(f"{run} has no checkpoint that can be loaded: {why}")
 
 

@@ -32,12 +32,12 @@ from s2ac.types import Key, LogTarget
 
 
 def make_sgld(step_size: Any = 0.1, density: str = "trace", hessian: str = "exact") -> Sampler:
-    """Langevin dynamics. Its samples are right; the number that they carry is not a density (see `samplers/langevin.py`)."""
+    """Langevin dynamics (SGLD). Its samples are right, but `log_density` is not their log-density (see `samplers/langevin.py`)."""
     return _make_langevin(step_size, density, hessian, noisy=True)
 
 
 def make_dld(step_size: Any = 0.1, density: str = "trace", hessian: str = "exact") -> Sampler:
-    """Langevin dynamics without noise, that is gradient ascent. The density is right, but the samples collapse into modes."""
+    """Langevin dynamics without noise (DLD), that is gradient ascent. The density is right, but the samples collapse into modes."""
     return _make_langevin(step_size, density, hessian, noisy=False)
 
 

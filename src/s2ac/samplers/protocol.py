@@ -19,18 +19,18 @@ from s2ac.types import Array, Key, LogTarget
 
 
 class ParticleState(NamedTuple):
-    """Particles and the log-density of the law each was drawn from."""
+    """Particles, and the log-density of each under the distribution that it was drawn from."""
 
     particles: Array  # [M, D], the points
-    log_density: Array  # [M], of each
+    log_density: Array  # [M], of each point
 
 
 class SamplerInfo(NamedTuple):
-    """What one step did; stacked over the steps by `run`. No gradient flows through it."""
+    """Measurements of one step; `run` stacks them over the steps. No gradient flows through them."""
 
     step_size: Array  # the step size used, after any bound
     jacobian_norm: Array  # largest ‖step size · Jacobian‖ over the particles; the sampler's docstring says which norm
-    guarded: Array  # 1 where a named guard changed the step, else 0: its mean is the share of guarded steps
+    guarded: Array  # 1 where a bound changed the step, else 0: its mean is the share of guarded steps
     folded: Array  # share of particles at which det(I + step size · Jacobian) is not above 0: there the map is not invertible; 0 where it is not formed
     nonfinite: Array  # share of particles that are no longer finite
     acceptance: Array  # share of accepted proposals; 1 for samplers without a Metropolis test
@@ -42,7 +42,7 @@ class Sampler(NamedTuple):
 
     init: Callable[[Array, Array], Any]  # (points, their log-densities) to a state
     step: Callable[[Key, Any, LogTarget], tuple[Any, SamplerInfo]]  # one step
-    min_particles: int = 1  # how many points it needs at least
+    min_particles: int = 1  # the fewest points that it can move
 
 
 class Curvature(NamedTuple):
@@ -165,7 +165,7 @@ def check_start(state: Any, log_target: LogTarget, min_particles: int) -> None:
 
 
 def check_finite(info: SamplerInfo) -> None:
-    """Raise `Diverged` with the first bad step and the share of bad particles; call it on a finished run."""
+    """Raise `Diverged` if particles are not finite, with the first bad step and their share; call it on a finished run."""
     shares = np.asarray(info.nonfinite)
     flat = shares.reshape(-1, shares.shape[-1]).max(axis=0)  # the worst over any leading batch axes
     if flat.any():

@@ -95,13 +95,13 @@ def make_svgd(
     Args:
         step_size: ε.
         bandwidth: σ as a number, a rule's name (`median`, `mean`) or a rule from `samplers.kernel`.
-        form: how velocity and density are put together, a key of `FORMS`: see the table in `forms.py`, and in docs/samplers.md.
+        form: how velocity and density are computed, a key of `FORMS`: see the table in `forms.py` and in docs/samplers.md.
         density: `trace` (first order, the paper's) or `log-det` (exact for each step's own block).
         hessian: `exact` or `hutchinson`, for the forms whose J holds a Hessian; `log-det` needs `exact`. With
-            `hutchinson` the norm of J is an estimate by a probe too, and no matrix D×D is formed for many particles.
+            `hutchinson` the norm of J is estimated with a random probe too, and for many particles no D×D matrix is formed.
         max_jacobian_norm: c in the bound ε ≤ c/‖J‖ (Frobenius, the largest over the particles, or over the
-            references), and for the forms that know it also ε ≤ c/‖H‖: J holds the curvature with weight 1/M, but
-            particles that move together feel all of it. For the tracers that are not normalised also a bound on
+            references). Forms that compute H also have ε ≤ c/‖H‖: J holds the curvature with weight 1/M, but
+            particles that move together feel all of it. The tracers that are not normalised also have a bound on
             ‖G‖ at every point, see `bounds.py`: below 1 it makes the map of `tracer` invertible. None for no bound.
         num_references: how many of the particles given to `init`, the first ones, become references (tracer forms only).
 

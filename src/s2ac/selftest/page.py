@@ -23,12 +23,12 @@ class Finding(NamedTuple):
 
     name: str
     promise: str
-    held: bool | None  # None: it could not be tried
+    held: bool | None  # None: it could not be tested
     figure: str
     seconds: float
 
 
-WORDS = {True: "held", False: "NOT HELD", None: "not tried"}
+WORDS = {True: "held", False: "NOT HELD", None: "not tested"}
 
 
 def try_all(here: Here, names: tuple[str, ...] = tuple(CHECKS)) -> list[Finding]:
@@ -79,7 +79,7 @@ def page_of(findings: list[Finding], about: dict[str, Any]) -> str:
         "# Self-test of s2ac",
         "",
         f"{counts[True]} of {len(findings)} promises held on this machine"
-        + "".join(f", {counts[held]} {word}" for held, word in ((False, "did not"), (None, "could not be tried")) if counts[held])
+        + "".join(f", {counts[held]} {word}" for held, word in ((False, "did not"), (None, "could not be tested")) if counts[held])
         + ".",
         "",
         "| promise | verdict | figure | seconds |",

@@ -1,4 +1,4 @@
-"""What a run does, apart from its algorithm's own numbers."""
+"""A run's settings, apart from those of its algorithm."""
 
 from dataclasses import dataclass
 from typing import Annotated
@@ -33,7 +33,7 @@ OF_REPLAY = ("num_updates", "batch_size", "capacity", "warmup_steps", "hold", "o
 
 @dataclass(frozen=True)
 class RunConfig:
-    """What a run does, apart from its algorithm's own numbers."""
+    """A run's settings, apart from those of its algorithm."""
 
     seeds: Count = 1
     """How many seeds to train, all in one compiled call."""
@@ -63,7 +63,7 @@ class RunConfig:
     """Environment steps of uniform actions before the first update."""
 
     hold: Annotated[int, power_of_two(2**10)] = 1
-    """Steps for which an environment may act with the same random numbers, a power of two: held noise explores further. 1: fresh ones at every step."""
+    """Most steps for which an environment acts with the same random numbers, a power of two: held noise explores further. 1: new ones at every step."""
 
     log_every: Period = 1_000
     """Environment steps between two records; also the length of a compiled chunk."""
@@ -72,7 +72,7 @@ class RunConfig:
     """Environment steps between two evaluations."""
 
     episodes: Count = 20
-    """Episodes per evaluation, on seeds of their own."""
+    """Episodes per evaluation, with seeds of their own."""
 
     select: Annotated[tuple[str, ...], each_of(RULES)] = ("sample",)
     """Selection rules to evaluate."""
@@ -84,7 +84,7 @@ class RunConfig:
     """Gymnasium: a larger observation or reward is an error, as nan and infinity are."""
 
     workers: CountOrZero = 0
-    """Gymnasium: processes that step the environments; 0: this process. The results are the same."""
+    """Gymnasium: processes that step the environments; 0: none but this one. The results do not depend on it."""
 
     worker_timeout: Annotated[float, between(0, 1e6, open_low=True)] = 120.0
     """Gymnasium: seconds that a worker may take for a step; after that the run ends with an error."""

@@ -61,7 +61,7 @@ def read_asked(path: Path | None, flags: Mapping[str, Any], changes: tuple[str, 
     try:
         found = tomllib.loads(text.text)
     except tomllib.TOMLDecodeError as error:
-        raise InvalidArgument(f"{path} is no TOML: {error}") from error
+        raise InvalidArgument(f"{path} is not valid TOML: {error}") from error
     for name in found:
         if name not in Asked._fields:
             raise InvalidArgument(f"{text.at(name)}{name!r}: no such key{nearest(name, Asked._fields)}")
@@ -94,7 +94,7 @@ def _text(path: Path | None) -> Text:
     except OSError as error:
         raise S2acError(f"cannot read {path}: {error.strerror}") from error
     except UnicodeDecodeError as error:
-        raise InvalidArgument(f"{path} is no text: {error}") from error
+        raise InvalidArgument(f"{path} is not a text file: {error}") from error
 
 
 def _changed(settings: Any, changes: tuple[str, ...]) -> Any:

@@ -56,9 +56,9 @@ def space_of(asked: Asked, text: Text) -> Space:
     check_names(asked, text)
     for name, value in (("env", asked.env), ("algo", asked.algo)):
         if len(value) > 1:
-            raise InvalidArgument(f"{text.at(name)}{name} = {shown(value)}: must be one where there is a search")
+            raise InvalidArgument(f"{text.at(name)}{name} = {shown(value)}: a search needs exactly one")
     if isinstance(asked.seeds, list):
-        raise InvalidArgument(f"{text.at('seeds')}seeds = {asked.seeds}: must be a number where there is a search")
+        raise InvalidArgument(f"{text.at('seeds')}seeds = {asked.seeds}: must be a number in a search")
     algo = asked.algo[0]
     hints = typing.get_type_hints(RunConfig) | typing.get_type_hints(type(ALGORITHMS[algo].config))
     space = Space({}, {}, {"seeds": asked.seeds})
@@ -93,7 +93,7 @@ def range_of(name: str, value: Mapping[str, Any], whole: bool, text: Text) -> Ra
     if not all(isinstance(end, kind) and not isinstance(end, bool) and math.isfinite(end) for end in (low, high)):
         raise InvalidArgument(f"{where} must be of {'whole ' if whole else ''}numbers")
     if not low < high or (log and low <= 0):
-        raise InvalidArgument(f"{where} must go up{', from above 0 where it is logarithmic' if log else ''}")
+        raise InvalidArgument(f"{where} needs low below high{', and low above 0 with log = true' if log else ''}")
     return Range(low, high, bool(log), whole)
 
 
@@ -166,7 +166,7 @@ def search(
                     names[key] = run.name
                 except InvalidArgument as error:
                     names[key] = key
-                    say(printable(f"not tried: {key}: {error}"))
+                    say(printable(f"skipped: {key}: {error}"))
             return names[key]
 
         steps = int(run_of(asked, space, _any(space), text).settings.run.steps)

@@ -91,7 +91,7 @@ def _tell(out: Path, progress: Progress, whole: bool) -> Path:
     page = write_page(out, list(progress.runs.values()), progress.results)
     say(printable(f"results: {out / 'results.csv'}; page: {page}"))
     if not whole:
-        say("stopped before the end: the same command goes on where it stopped")
+        say("stopped before the end: the same command continues")
     if failed:
         why = progress.results[failed[0]].reason
         raise S2acError(

@@ -1,4 +1,4 @@
-"""What nobody expected in a training: RUN/crash.json with all that a report of it needs, and one line."""
+"""Unexpected errors in training: RUN/crash.json with all that a report of it needs, and one line."""
 
 import json
 import platform
@@ -40,7 +40,9 @@ def reported(directory: Path, settings: Any) -> Iterator[None]:
             why = "out of memory: take smaller networks, fewer particles, a smaller batch_size or capacity, or fewer seeds"
         else:
             why = f"unexpected {named(error)[:300]}: please report it"
-        resume = f"; go on with: {command('train', '--resume', directory)}" if (directory / "run.json").exists() else ""
+        resume = (
+            f"; continue with: {command('train', '--resume', directory)}" if (directory / "run.json").exists() else ""
+        )
         raise Crashed(f"{why}, with {path}{resume}") from error
 
 

@@ -226,7 +226,9 @@ class Run:
         restored = arrays_to_tree(self._small(), arrays)
         added = int(manifest["added"])
         if (np.asarray(restored["replay"]) != added).any():
-            raise DamagedCheckpoint(f"{self.directory}: the checkpoint's replay is not of the rows that it says")
+            raise DamagedCheckpoint(
+                f"{self.directory}: the checkpoint's replay has other rows than the checkpoint says"
+            )
         buffer = self.loop.state.replay
         data: Any = {name: np.array(field) for name, field in jax.device_get(buffer.data)._asdict().items()}
         missing = place(data, segments, added)

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
-MESSAGE = b"\nstopping after this chunk of steps, with a checkpoint; once more: at once, without one\n"
+MESSAGE = b"\nstopping after this chunk of steps, with a checkpoint; a second signal stops at once, without one\n"
 STOPS = (signal.SIGINT, signal.SIGTERM)
 
 

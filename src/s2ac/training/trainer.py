@@ -130,7 +130,9 @@ def announce(run: Run, bar: Any) -> None:
     if left <= 0:
         return
     if run.warm_left >= left:
-        say(f"note: all of these steps are warm-up (warmup_steps = {run.config.warmup_steps}): nothing is learned yet")
+        say(
+            f"note: all of these steps are warm-up (warmup_steps = {run.config.warmup_steps}): nothing is learned until more steps follow"
+        )
     compiling = f"compiling {run.about['algo']} (about {max(1, round(run.loop.operations / OPERATIONS_PER_SECOND))} s)"
     if bar.disable:
         say(f"{compiling}; a record every {run.config.log_every} steps")

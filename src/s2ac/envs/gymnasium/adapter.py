@@ -75,7 +75,9 @@ def module_and_id(name: str) -> tuple[str, str]:
 def registered(name: str) -> str:
     """The id that a name stands for, its module imported, which registers it."""
     if name.startswith(CUSTOM):
-        raise InvalidArgument(f"env = {name!r} is an environment of your own: s2ac.load(DIRECTORY, env=...) with it")
+        raise InvalidArgument(
+            f"env = {name!r} is an environment of your own: in Python, pass it as s2ac.load(DIRECTORY, env=...)"
+        )
     module, identity = module_and_id(name)
     if not module:
         return identity

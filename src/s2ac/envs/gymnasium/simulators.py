@@ -70,7 +70,9 @@ def made(make: MakeEnv, name: str) -> gymnasium.Env:
     except Exception as error:
         raise BadEnvironment(f"env {name}: cannot be made: {named(error)}") from error
     if not isinstance(env, gymnasium.Env):
-        raise InvalidArgument(f"env = {name!r}: what makes it gave {type(env).__name__}, not a gymnasium.Env")
+        raise InvalidArgument(
+            f"env = {name!r}: the function that makes it returned {type(env).__name__}, not a gymnasium.Env"
+        )
     return env
 
 
@@ -90,7 +92,9 @@ class Simulators:
         at = getattr(make, "at", lambda index: make)  # the functions behind a vector environment differ by index
         self.envs = [made(at(place.environment), job.name) for place in places]
         if len(set(map(id, self.envs))) < len(places):
-            raise InvalidArgument(f"env = {job.name!r}: what makes it gave the same environment twice: make a new one")
+            raise InvalidArgument(
+                f"env = {job.name!r}: the function that makes it returned the same environment twice: make a new one at each call"
+            )
         self.size = (board.result.shape[1] - 3) // 2
         self.raw = [env.unwrapped for env in self.envs]
         self.box_types = [

@@ -2,7 +2,7 @@
 
 const METRICS = {
   entropy: ["Entropy of the policy", "nats", "Per state. Of particles with weights, a lower bound."],
-  alpha: ["Temperature α", "reward per nat", "How much a nat of entropy is worth."],
+  alpha: ["Temperature α", "reward per nat", "How much reward a nat of entropy is worth."],
   step_size: ["Step size ε", "", "As used, after the bound."],
   jacobian_norm: ["‖εJ‖", "", "Size of a step's derivative. Without references the density fails at 1."],
   guarded: ["Guarded steps", "% of steps", "Share of sampler steps that a guard shortened."],
@@ -10,7 +10,7 @@ const METRICS = {
   particle_std: ["Spread of the particles", "std before tanh", "Within one state, after the sampler."],
   effective_sample_size: [
     "Effective sample size", "particles",
-    "How many particles have weight, of num_particles; near 1 the others are for nothing.",
+    "How many particles have weight, of num_particles; near 1 the others have no effect.",
   ],
   folded: ["Folding steps", "share", "Particle steps that are not invertible; should be 0."],
   std: ["Spread of the start", "std before tanh", "Of the Gaussian that the particles start from."],

@@ -39,7 +39,7 @@ def done_before(directory: Path, job: Job) -> bool:
         return False
     record = read_record(path)
     if with_defaults(record["algo"], record["config"]) != job.config() or record["env"] != job.env:
-        raise InvalidArgument(f"{path} is of other settings than those asked for: take another --out")
+        raise InvalidArgument(f"{path} has other settings than those asked for: take another --out")
     return finished(record)
 
 
@@ -53,7 +53,7 @@ def campaign_on(directory: Path, todo: list[Job], command: str, place: Place) ->
     failed = [name for name, code in codes.items() if code not in (0, STOPPED)]
     if failed:
         raise S2acError(
-            f"failed: {', '.join(failed)}, see {directory}/logs; what is done stays: the same command tries them again, and "
+            f"failed: {', '.join(failed)}, see {directory}/logs; finished runs are kept: the same command tries them again, and "
             f"--from-results {directory} draws what there is"
         )
     return all(codes.get(job.name) == 0 for job in todo)

@@ -128,7 +128,7 @@ def merge(found: list[tuple[Path, Record]]) -> list[Record]:
         for path, value in known[1:]:
             first, base = known[0]
             if value != base:
-                raise InvalidArgument(f"{path} and {first} differ in {what} ({value}, {base}): not to be compared")
+                raise InvalidArgument(f"{path} and {first} differ in {what} ({value}, {base}): they cannot be compared")
     merged: dict[tuple[str, str], Record] = {}
     sources: dict[tuple[str, str], Path] = {}
     for path, record in found:

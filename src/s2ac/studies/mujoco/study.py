@@ -36,7 +36,7 @@ def run(directory: Path, options: Options) -> Gathered:
     )
     alone = place.kind == "here"
     done = campaign(directory, todo, command) if alone else campaign_on(directory, todo, command, place)
-    note = "" if done else "stopped before the end: the same command goes on where it stopped"
+    note = "" if done else "stopped before the end: the same command continues"
     return _gathered(read_all([str(directory), *options.merge]), command, note)
 
 

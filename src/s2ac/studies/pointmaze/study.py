@@ -37,7 +37,7 @@ def run(directory: Path, options: Options) -> Gathered:
         say(f"{of}: {job.protocol.steps} steps")
         done, _ = go_on(directory / "runs" / job.name, job.settings)
         if not done:
-            note = "stopped before the end: the same command goes on where it stopped"
+            note = "stopped before the end: the same command continues"
             break
         _add(file, judge(directory / "runs" / job.name, job, scale.episodes))
     return _gathered(file.records, command, note)
@@ -67,7 +67,7 @@ def _new(records: list[Record], more: list[Record]) -> list[Record]:
     for record in more:
         of = record["map"], record["system"]
         if known.setdefault(of, settings(record)) != settings(record):
-            raise InvalidArgument(f"records of {of[1]} on {of[0]} are of different settings: not to be merged")
+            raise InvalidArgument(f"records of {of[1]} on {of[0]} have different settings: they cannot be merged")
     return [r for r in more if (r["map"], r["system"], r["seed"]) not in there]
 
 
@@ -81,7 +81,7 @@ def _is_done(records: list[Record], job: Job) -> bool:
     asked = {"algo": job.settings.algo, "config": job.config()}
     if found and settings(found[0]) != settings(asked):
         raise InvalidArgument(
-            f"the records of {job.system} on {job.task} are of other settings than those asked for: take another --out"
+            f"the records of {job.system} on {job.task} have other settings than those asked for: take another --out"
         )
     first = job.settings.run.first_seed
     return {r["seed"] for r in found} >= set(range(first, first + job.settings.run.seeds))

@@ -133,6 +133,7 @@ def announce(run: Run, bar: Any) -> None:
         say(
             f"note: all of these steps are warm-up (warmup_steps = {run.config.warmup_steps}): nothing is learned until more steps follow"
         )
+        return
     compiling = f"compiling {run.about['algo']} (about {max(1, round(run.loop.operations / OPERATIONS_PER_SECOND))} s)"
     if bar.disable:
         say(f"{compiling}; a record every {run.config.log_every} steps")
@@ -171,6 +172,7 @@ def train(
         boards = [stack.enter_context(closing(one)) for one in loggers(config, run.directory, run.about, run.env_step)]
         saved = run.env_step
         announce(run, bar)
+        compiled = False
         while run.env_step < total and not stop.asked:
             before = run.env_step
             rows = run.advance(bar.update)
@@ -193,8 +195,10 @@ def train(
             bar.set_postfix({"return": mean_return})
             if bar.disable:
                 speed = rows[0]["wall_steps_per_second"]
-                left = clock((total - run.env_step) * config.seeds / max(speed, 0.1)) if not run.warm_left else "–"
-                say(f"step {run.env_step} of {total}: return {mean_return}, {speed:.0f} steps/s, {left} left")
+                left = clock((total - run.env_step) * config.seeds / max(speed, 0.1))
+                line = f"step {run.env_step} of {total}: return {mean_return}, {speed:.0f} steps/s"
+                say(f"{line}, {left} left" if compiled else line)
+            compiled = not run.warm_left  # a chunk that compiles is slow, and one without updates fast
         if run.env_step != saved:  # here, so that no signal can come between a look at it and the loop's end
             run.save()
     if run.env_step < total:

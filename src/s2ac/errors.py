@@ -7,8 +7,10 @@ step size under `vmap`) passes unseen, since its number does not exist yet.
 import difflib
 import math
 import sys
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Any
+
+from s2ac.text import printable
 
 
 class S2acError(Exception):
@@ -46,6 +48,13 @@ def shown(value: Any) -> str:
     """A value for a message, on one line and not too long."""
     text = " ".join(repr(value).split())
     return text if len(text) <= 200 else f"{text[:200]}…"
+
+
+def listed(items: Sequence[str], most: int = 8) -> str:
+    """The first of some items for a message, each not too long, and how many more there are."""
+    texts = map(printable, items[:most])
+    first = [text if len(text) <= 150 else f"{text[:150]}…" for text in texts]
+    return ", ".join([*first, *([f"and {len(items) - most} more"] if len(items) > most else [])])
 
 
 def _number(value: Any) -> float:

@@ -17,6 +17,7 @@ class S2acError(Exception):
     """Anything that is the user's to mend; the command line prints it in one line, without a traceback."""
 
     exit_code = 2
+    step: dict[str, Any] | None = None  # of an environment that failed, to be kept in a file
 
 
 class InvalidArgument(S2acError):

@@ -9,7 +9,7 @@ import pytest
 
 from s2ac.cli.main import main
 from s2ac.envs.gymnasium.adapter import HostEnvs
-from s2ac.envs.gymnasium.faults import MOST, described
+from s2ac.envs.gymnasium.faults import MOST, BadEnvironment, described
 from s2ac.errors import Diverged, S2acError
 from s2ac.training.bad_step import bad_step_kept
 from s2ac.training.trainer import train
@@ -138,3 +138,19 @@ def test_a_reward_and_a_flag(tmp_path):
         with pytest.raises(S2acError) as error:
             steps(envs, 0.0)
         assert error.value.step["returned"][place] == shown
+
+
+class Nameless:
+    """Cannot be shown, nor be made an array."""
+
+    def __repr__(self):
+        raise ZeroDivisionError
+
+    __array__ = __len__ = __iter__ = __repr__
+
+
+def test_what_cannot_be_shown_does_not_hide_the_error():
+    envs = HostEnvs(lambda: Faulty(step=puts(0, Nameless())), "Faulty", [0], 1, 0)
+    with pytest.raises(BadEnvironment, match="step 5: an observation is not of") as error:
+        steps(envs, 0.0)
+    assert error.value.step is None

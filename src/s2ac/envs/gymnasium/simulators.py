@@ -103,7 +103,6 @@ class Simulators:
         self.alive = [True] * len(self.places)
         self.origin: list[Any] = [None] * len(self.places)
         self.actions: list[list[np.ndarray]] = [[] for _ in self.places]
-        self.given: Any = None  # what an environment returned last
         self.board.result[:] = 0
         for k in range(len(self.places)):
             self._try(k, self._begin, k)
@@ -163,7 +162,8 @@ class Simulators:
         try:
             function(*arguments)
         except S2acError as error:
-            error.step = self._step_of(k)
+            with suppress(Exception):  # what it gave may be anything
+                error.step = self._step_of(k)
             raise
 
     def _step_of(self, k: int) -> dict[str, Any]:
@@ -191,8 +191,8 @@ class Simulators:
 
     def _first(self, k: int, **seed: Any) -> Any:
         """The first observation of an episode."""
+        self.given: Any = None  # what an environment returned last
         try:
-            self.given = None
             given = self.given = self.envs[k].reset(**seed)
         except Exception as error:
             raise self._fault(k, "reset", error) from error

@@ -33,7 +33,7 @@ def train_row(seed, step, **changes):
         "entropy_squash": -0.5,
         "guarded": 0.1,
         "step_size": 0.1,
-        "jacobian_norm": 0.4,
+        "jacobian_norm": 0.2,
         "particle_std": 0.5,
         "std": 0.7,
     }

@@ -228,3 +228,19 @@ def test_the_mujoco_page_shows_the_table_of_the_results():
     results = (ROOT / "docs" / "results.md").read_text(encoding="utf-8")
     table = results[results.index("| | Hopper | Walker2d |") :].split("\n\n", 1)[0]
     assert table in (ROOT / "docs" / "studies" / "mujoco.md").read_text(encoding="utf-8")
+
+
+def test_the_tests_that_the_reliability_page_names_are_there():
+    """A goal's row names files; those marked * have tests in the slow suite. Only a file to be read needs none."""
+    page = (ROOT / "docs" / "reliability.md").read_text(encoding="utf-8")
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in re.findall(r"^\| [A-Z]\d+\w? \|.*", page.replace("\\|", "/"), re.MULTILINE)]  # fmt: skip
+    assert len(rows) >= 55
+    for goal, _, verdict, figure, tests in rows:
+        assert verdict in ("holds", "in part", "not yet"), goal
+        assert tests or verdict == "not yet" or figure == "`SECURITY.md`", goal
+        for name, star in re.findall(r"`((?:\w+/)?test_\w+)`(\*?)", tests):
+            path = ROOT / "tests" / f"{name}.py"
+            assert path.is_file(), (goal, name)
+            assert not star or "pytest.mark.slow" in path.read_text(encoding="utf-8"), (goal, name)
+    for name in re.findall(r"tests/(test_\w+\.py)", page):
+        assert (ROOT / "tests" / name).is_file(), name

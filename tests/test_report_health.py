@@ -37,6 +37,10 @@ CASES = [
     ({"alpha": 400.0}, {"learn_alpha": True, **FIXED}, "warn", "α rose to 400"),
     ({"jacobian_norm": 1.7}, {}, "bad", "‖εJ‖ is 1.7"),
     ({"jacobian_norm": 1.7}, {"max_jacobian_norm": None}, "bad", "‖εJ‖ is 1.7"),
+    ({"jacobian_norm": 0.31}, {}, "warn", "‖εJ‖ is 0.31: the density is a first-order one"),
+    ({"jacobian_norm": 0.9}, {"max_jacobian_norm": None}, "warn", "‖εJ‖ is 0.9: the density is a first-order one"),
+    ({"jacobian_norm": 0.29}, {}, "good", "healthy"),
+    ({"jacobian_norm": 0.9}, TRACER, "good", "healthy"),
     ({"jacobian_norm": 1.7}, TRACER, "good", "healthy"),  # exact whatever its Frobenius norm
     ({"particle_std": 0.001}, {}, "bad", "particles have collapsed"),
     ({"particle_std": 0.001}, FIXED, "bad", "particles have collapsed"),

@@ -44,7 +44,7 @@ def test_the_page_and_the_verdict(tmp_path, monkeypatch, capsys):
     assert "NOT HELD: broken: NotHeld: other bytes" in capsys.readouterr().out
     text = (tmp_path / "out" / "selftest.md").read_text()
     assert "1 of 4 promises held on this machine, 2 did not, 1 could not be tested." in text
-    assert "| Never \\| so. | NOT HELD | NotHeld: other bytes |" in text
+    assert "| Never &#124; so. | NOT HELD | NotHeld: other bytes |" in text
     assert "ZeroDivisionError: by nothing" in text
     whole = json.loads((tmp_path / "out" / "selftest.json").read_text())
     assert [each["held"] for each in whole["findings"]] == [True, False, None, False]

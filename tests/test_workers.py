@@ -377,7 +377,7 @@ def test_a_number_that_is_not_finite_stops_the_run_before_it_is_saved(tmp_path, 
     run, losses = new_run(tmp_path / "run", "custom:tiny", Tiny), iter([1.0, 1.0, np.nan])
     run.warm_left = 0
     monkeypatch.setattr(
-        run.loop, "advance", lambda rounds, tick: {"critic_loss": np.array([next(losses)]), "episodes": [0]}
+        run.loop, "advance", lambda rounds, tick: {"critic_loss": np.array([next(losses)]), "episodes": np.zeros(1)}
     )
     with pytest.raises(
         Diverged, match="critic_loss of seed 0 is not finite after 120 steps; the last checkpoint is good"

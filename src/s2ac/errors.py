@@ -7,14 +7,17 @@ step size under `vmap`) passes unseen, since its number does not exist yet.
 import difflib
 import math
 import sys
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Any
+
+from s2ac.text import printable
 
 
 class S2acError(Exception):
     """Anything that is the user's to mend; the command line prints it in one line, without a traceback."""
 
     exit_code = 2
+    step: dict[str, Any] | None = None  # of an environment that failed, to be kept in a file
 
 
 class InvalidArgument(S2acError):
@@ -46,6 +49,13 @@ def shown(value: Any) -> str:
     """A value for a message, on one line and not too long."""
     text = " ".join(repr(value).split())
     return text if len(text) <= 200 else f"{text[:200]}…"
+
+
+def listed(items: Sequence[str], most: int = 8) -> str:
+    """The first of some items for a message, each not too long, and how many more there are."""
+    texts = map(printable, items[:most])
+    first = [text if len(text) <= 150 else f"{text[:150]}…" for text in texts]
+    return ", ".join([*first, *([f"and {len(items) - most} more"] if len(items) > most else [])])
 
 
 def _number(value: Any) -> float:

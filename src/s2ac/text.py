@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 import shlex
 import unicodedata
 from typing import Any
@@ -26,6 +27,23 @@ def printable(text: str) -> str:
 def _escaped(character: str) -> str:
     code = ord(character)
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+def spreadsheet(value: Any) -> Any:
+    """A value for a cell of a csv: text that a spreadsheet would take for a formula begins with ', numbers stay numbers."""
+    if not isinstance(value, str):
+        return value
+    text = printable(value)
+    first = unicodedata.normalize("NFKC", text).lstrip()[:1]  # of wide letters too, which some spreadsheets take
+    return f"'{text}" if first in {"=", "+", "-", "@"} else text
+
+
+def markdown(value: Any) -> str:
+    """Text in a line or a table of Markdown: it makes no row, no cell, no markup and no element."""
+    return _MARKUP.sub(lambda found: f"&#{ord(found[0])};", printable(str(value)))
+
+
+_MARKUP = re.compile(r"[\\`*\[\]<>|~$&]|(?<![^\W_])_|_(?![^\W_])")  # a _ between letters is none
 
 
 def named(error: BaseException) -> str:

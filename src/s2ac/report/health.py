@@ -132,11 +132,22 @@ def folds(reader: Reader) -> Verdict | None:
     return Verdict("warn", f"{100 * share:.2g} % of the sampler's steps fold the particles' law", text)
 
 
+FIRST_ORDER = 0.3
+"""‖εJ‖ up to which tr εJ stands for log det(I + εJ): the next term of the series, ½ tr (εJ)², is at most 0.045 there."""
+
+
 def jacobian(reader: Reader) -> Verdict | None:
     """A first-order density is only good while ‖εJ‖ is well below 1. With references the density is exact."""
     norm = late(reader, "jacobian_norm")
-    if norm is None or norm <= 1.0 or _has_references(reader):
+    if norm is None or norm <= FIRST_ORDER or _has_references(reader):
         return None
+    if norm <= 1.0:
+        return Verdict(
+            "warn",
+            f"‖εJ‖ is {norm:.2g}: the density is a first-order one, and no longer close",
+            f"Each step puts it off by up to about ½‖εJ‖² = {norm**2 / 2:.2g} nats. Lower step_size, or use references, with which it is "
+            f"exact: {_tracers(reader)}.",
+        )
     bound = setting(reader, "max_jacobian_norm")
     remedy = "Lower step_size" if bound is not None and bound < 1 else "Use --max-jacobian-norm 0.9, or lower step_size"
     return Verdict(

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from s2ac.algorithms import ALGORITHMS
-from s2ac.errors import InvalidArgument, S2acError, check_name
+from s2ac.errors import InvalidArgument, S2acError, check_name, listed, shown
 from s2ac.ranges import default_of, settled
 from s2ac.runs.files import SMALL, parse_json, read_regular
 from s2ac.runs.manifest import DamagedCheckpoint
@@ -40,9 +40,11 @@ def _wrong_part(about: Any) -> str | None:
 def check_same(directory: Path, about: dict[str, Any], saved: dict[str, Any]) -> None:
     """Refuse a checkpoint that was saved with other settings than run.json says."""
     if not same_run(saved, about):
+        differ = differences(about, saved)
         raise DamagedCheckpoint(
             f"{directory}: the checkpoint is not of the run that run.json describes; put run.json back, from a copy or from "
             "body.facts.about in the checkpoint's manifest.json"
+            + (f"; what differs: {listed(differ)}" if differ else "")
         )
 
 
@@ -146,25 +148,41 @@ NO_MATTER = ("workers", "worker_timeout")
 """Fields of a run that its results do not depend on."""
 
 
+ODD = (S2acError, KeyError, TypeError, AttributeError, ValueError, ArithmeticError)
+"""What settings lead to that anyone may have written."""
+
+
+def _compared(about: dict[str, Any]) -> dict[str, Any]:
+    """What must be the same in two descriptions of a run; it may have been told to go on for longer."""
+    whole = with_defaults(about.get("algo", ""), about)
+    return {**whole, "version": VERSION, "run": {**whole["run"], **dict.fromkeys(("steps", *NO_MATTER))}}
+
+
 def same_run(one: dict[str, Any], other: dict[str, Any]) -> bool:
-    """Whether both describe the same run; it may have been told to go on for longer."""
-    free = dict.fromkeys(("steps", *NO_MATTER))
-
-    def settings(about: dict[str, Any]) -> dict[str, Any]:
-        whole = with_defaults(about.get("algo", ""), about)
-        return {**whole, "version": VERSION, "run": {**whole["run"], **free}}
-
+    """Whether both describe the same run."""
     try:
-        return settings(one) == settings(other)
-    except (
-        S2acError,
-        KeyError,
-        TypeError,
-        AttributeError,
-        ValueError,
-        ArithmeticError,
-    ):  # of a file that anyone may have written
+        return _compared(one) == _compared(other)
+    except ODD:
         return False
+
+
+def differences(about: dict[str, Any], saved: dict[str, Any]) -> list[str]:
+    """The fields in which run.json and a checkpoint differ, in words; none if their settings cannot be compared."""
+    try:
+        one, other = _flat(_compared(about)), _flat(_compared(saved))
+    except ODD:
+        return []
+
+    def said(fields: dict[str, Any], name: str) -> str:
+        return shown(fields[name]) if name in fields else "nothing"
+
+    names = [name for name in {**one, **other} if (name in one) != (name in other) or one[name] != other[name]]
+    return [f"{name} is {said(one, name)} in run.json and {said(other, name)} in the checkpoint" for name in names]
+
+
+def _flat(about: dict[str, Any]) -> dict[str, Any]:
+    """Every field by its name, those of the algorithm and of the run after the others."""
+    return {n: v for n, v in about.items() if n not in ("algorithm", "run")} | about["algorithm"] | about["run"]
 
 
 def configs_of(about: dict[str, Any], directory: Path) -> tuple[Any, RunConfig]:

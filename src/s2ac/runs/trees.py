@@ -9,6 +9,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from s2ac.errors import listed
 from s2ac.runs.manifest import DamagedCheckpoint
 
 ON_DISK: dict[str, str] = {}
@@ -37,21 +38,21 @@ def tree_to_arrays(tree: Any) -> dict[str, np.ndarray]:
     return {name_of(path): np.array(numbers(leaf), order="C") for path, leaf in leaves}
 
 
+def _misfits(leaves: dict[str, Any], arrays: dict[str, np.ndarray]) -> list[str]:
+    """In words, every array of a checkpoint that is not a leaf of its shape and type, and every leaf that has none."""
+    said = lambda array: f"{array.dtype}{list(array.shape)}"  # noqa: E731
+    wrong = [f"{name} is missing" for name in leaves if name not in arrays]
+    wrong += [f"{name} is too many" for name in sorted(arrays) if name not in leaves]
+    both = [(name, said(arrays[name]), said(leaf)) for name, leaf in leaves.items() if name in arrays]
+    return wrong + [f"{name} is {found}, not {wanted}" for name, found, wanted in both if found != wanted]
+
+
 def arrays_to_tree(like: Any, arrays: dict[str, np.ndarray]) -> Any:
     """The tree of `like`'s structure; every leaf must be there with its shape and type, and no other."""
     paths, structure = jax.tree_util.tree_flatten_with_path(like)
     names = [name_of(path) for path, _ in paths]
-    if missing := sorted(set(names) ^ set(arrays)):
-        raise DamagedCheckpoint(
-            f"the checkpoint belongs to another algorithm or size: {missing[0]} is in one, not both"
-        )
-    for name, (_, leaf) in zip(names, paths, strict=True):
-        leaf = numbers(leaf)
-        if arrays[name].shape != leaf.shape or arrays[name].dtype != leaf.dtype:
-            found = f"{arrays[name].dtype}{list(arrays[name].shape)}"
-            raise DamagedCheckpoint(
-                f"the checkpoint belongs to another environment or size: {name} is {found}, not {leaf.dtype}{list(leaf.shape)}"
-            )
+    if wrong := _misfits({name: numbers(leaf) for name, (_, leaf) in zip(names, paths, strict=True)}, arrays):
+        raise DamagedCheckpoint(f"the checkpoint belongs to another algorithm, environment or size: {listed(wrong)}")
 
     def restored(name: str, leaf: Any) -> Any:
         if not is_key(leaf):

@@ -14,7 +14,7 @@ from s2ac.output import say
 from s2ac.runs.files import make_directory, replace
 from s2ac.selftest.checks import CHECKS, Here, NotTried
 from s2ac.selftest.tiny import NotHeld
-from s2ac.text import printable
+from s2ac.text import markdown, printable
 from s2ac.training.run import fingerprint
 
 
@@ -73,7 +73,6 @@ def file_system_of(place: Path) -> str:
 
 def page_of(findings: list[Finding], about: dict[str, Any]) -> str:
     """The page, in Markdown."""
-    cell = lambda text: printable(str(text)).replace("|", "\\|")  # noqa: E731
     counts = {held: sum(each.held is held for each in findings) for held in WORDS}
     lines = [
         "# Self-test of s2ac",
@@ -84,9 +83,9 @@ def page_of(findings: list[Finding], about: dict[str, Any]) -> str:
         "",
         "| promise | verdict | figure | seconds |",
         "|---|---|---|---|",
-        *(f"| {cell(f.promise)} | {WORDS[f.held]} | {cell(f.figure)} | {f.seconds:g} |" for f in findings),
+        *(f"| {markdown(f.promise)} | {WORDS[f.held]} | {markdown(f.figure)} | {f.seconds:g} |" for f in findings),
         "",
-        *(f"- {name}: {cell(value) or '–'}" for name, value in about.items()),
+        *(f"- {name}: {markdown(value) or '–'}" for name, value in about.items()),
     ]  # fmt: skip
     return "\n".join(lines) + "\n"
 

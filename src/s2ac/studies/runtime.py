@@ -34,6 +34,7 @@ from s2ac.studies.study import (
     verdict,
     write_json,
 )
+from s2ac.text import markdown
 from s2ac.types import EnvSpec
 
 SIZES = {"Hopper": (11, 3), "Walker2d": (17, 6), "HalfCheetah": (17, 6), "Ant": (105, 8), "Humanoid": (348, 17)}
@@ -172,9 +173,10 @@ def table(records: Record) -> str:
     """Milliseconds and ratios, a row for each size and batch."""
     about, rows = records["about"], records["rows"]
     systems = list(dict.fromkeys(row["system"] for row in rows))
+    device, cores, load, turns = (markdown(about[name]) for name in ("device", "cores", "load", "turns"))
     text = (
-        f"Choosing actions on {about['device']}, {about['cores']} cores, load {about['load']}: milliseconds per call, and in brackets the ratio to "
-        f"SAC of the same turn with its 95 % interval; medians of {about['turns']} turns.\n\n"
+        f"Choosing actions on {device}, {cores} cores, load {load}: milliseconds per call, and in brackets the ratio to "
+        f"SAC of the same turn with its 95 % interval; medians of {turns} turns.\n\n"
     )
     names = [MEASURED[s].label for s in systems]
     text += "| task | sizes | batch | " + " | ".join(names) + " |\n" + "|---" * (3 + len(names)) + "|\n"
@@ -185,7 +187,11 @@ def table(records: Record) -> str:
             + ("" if r["system"] == "sac" else " ({:.2f} [{:.2f}, {:.2f}])".format(*r["ratio"]))
             for r in found
         ]
-        text += f"| {task} | {tuple(found[0]['sizes'])} | {batch} | " + " | ".join(cells) + " |\n"
+        text += (
+            f"| {markdown(task)} | {markdown(tuple(found[0]['sizes']))} | {markdown(batch)} | "
+            + " | ".join(cells)
+            + " |\n"
+        )
     return text
 
 

@@ -16,7 +16,7 @@ from s2ac.runs.files import SMALL, parse_json, read_regular, replace
 from s2ac.runs.records import read_records
 from s2ac.sweep.plan import Planned
 from s2ac.sweep.work import FAILED
-from s2ac.text import printable
+from s2ac.text import printable, spreadsheet
 from s2ac.training.trainer import clock
 
 EVERY = 30.0
@@ -71,7 +71,8 @@ def write_csv(path: Path, runs: Sequence[Planned], results: Mapping[str, Result]
             step, value = result.returns.get(seed, ("", ""))
             chosen = [run.chosen.get(name, "") for name in fields]
             about = (run.name, run.settings.env, run.settings.algo, seed)
-            table.writerow([*about, *chosen, step, value, result.status, result.reason])
+            row = (*about, *chosen, step, value, result.status, result.reason)
+            table.writerow(map(spreadsheet, row))
     replace(path, text.getvalue().encode())
 
 

@@ -13,6 +13,7 @@ from s2ac.envs.gymnasium.simulators import BadEnvironment
 from s2ac.errors import S2acError
 from s2ac.runs.files import make_directory, replace
 from s2ac.text import command, named
+from s2ac.training.bad_step import bad_step_kept
 from s2ac.training.run import fingerprint
 
 NO_MEMORY = ("RESOURCE_EXHAUSTED", "Out of memory", "out of memory")
@@ -28,7 +29,8 @@ class Crashed(S2acError):
 def reported(directory: Path, settings: Any) -> Iterator[None]:
     """Write what is unexpected, and errors in an environment's code, to DIRECTORY/crash.json, and say where it is."""
     try:
-        yield
+        with bad_step_kept(directory):
+            yield
     except S2acError as error:
         if not isinstance(error, BadEnvironment) or error.__cause__ is None:
             raise

@@ -28,6 +28,7 @@ from s2ac.runs.lock import lock
 from s2ac.runs.records import Records
 from s2ac.settings import RunConfig, Settings
 from s2ac.text import command
+from s2ac.training.bad_step import bad_step_kept
 from s2ac.training.loggers import loggers
 from s2ac.training.run import Run
 from s2ac.training.signals import signals
@@ -167,7 +168,7 @@ def train(
         return before // every != run.env_step // every
 
     bar = progress(total, min(run.env_step, total), progress_bar)
-    with signals() as stop, lock(run.directory), bar, ExitStack() as stack:
+    with signals() as stop, lock(run.directory), bar, bad_step_kept(run.directory), ExitStack() as stack:
         run.claim()
         boards = [stack.enter_context(closing(one)) for one in loggers(config, run.directory, run.about, run.env_step)]
         saved = run.env_step

@@ -12,6 +12,7 @@ import gymnasium
 import numpy as np
 from gymnasium import spaces
 
+from s2ac.envs.gymnasium.faults import BadEnvironment, described, listed, miscounts
 from s2ac.envs.gymnasium.mujoco import bad_states, quiet_mujoco
 from s2ac.errors import Diverged, InvalidArgument, S2acError, shown
 from s2ac.text import named
@@ -53,12 +54,6 @@ def places_of(seeds: list[int], num: int, purpose: int) -> list[Place]:
         for seed in seeds
         for n, stream in enumerate(np.random.SeedSequence([seed, purpose]).spawn(num))
     ]
-
-
-class BadEnvironment(S2acError):
-    """One that does not do what it declares."""
-
-    exit_code = 3
 
 
 def made(make: MakeEnv, name: str) -> gymnasium.Env:
@@ -113,9 +108,8 @@ class Simulators:
         self.origin: list[Any] = [None] * len(self.places)
         self.actions: list[list[np.ndarray]] = [[] for _ in self.places]
         self.board.result[:] = 0
-        for k, place in enumerate(self.places):
-            self._first(k, seed=place.number)  # the kept episode starts from a state that can be written down
-            self._reset(k)
+        for k in range(len(self.places)):
+            self._try(k, self._begin, k)
 
     def _flatten(self, observation: Any, k: int) -> np.ndarray:
         kind = self.box_types[k]
@@ -127,7 +121,7 @@ class Simulators:
             else:
                 space = self.envs[k].observation_space
                 flat = np.asarray(spaces.flatten(space, observation))
-                if _miscounts(space, observation):
+                if miscounts(space, observation):
                     raise ValueError(f"it is {shown(observation)}")
         except Exception as error:  # an observation may be anything
             raise self._misfit(k, " ".join(str(error).split())) from error
@@ -167,9 +161,33 @@ class Simulators:
         place = self.places[k]
         return f"env {self.job.name}, seed {place.seed}, environment {place.environment}, step {self.step_count}"
 
+    def _try(self, k: int, function: Callable[..., None], *arguments: Any) -> None:
+        """Call it; an error of the environment goes on with the step that it is of."""
+        try:
+            function(*arguments)
+        except S2acError as error:
+            with suppress(Exception):  # what it gave may be anything
+                error.step = self._step_of(k)
+            raise
+
+    def _step_of(self, k: int) -> dict[str, Any]:
+        """What an environment was given and what it returned, without `info`, as JSON values. Its generator's state at the last reset and
+        the actions since lead there again."""
+        place, actions, given = self.places[k], self.actions[k], self.given
+        return {
+            "env": self.job.name, "seed": place.seed, "environment": place.environment, "seeded_with": place.number,
+            "step": self.step_count, "max_value": self.job.max_value, "observation": described(self.board.result[k, : self.size]),
+            "returned": [*map(described, given[:-1])] if isinstance(given, tuple) else described(given),
+            "action": described(actions[-1]) if actions else None, "actions": described(np.array(actions)), "generator": self.origin[k],
+        }  # fmt: skip
+
+    def _begin(self, k: int) -> None:
+        self._first(k, seed=self.places[k].number)  # the kept episode starts from a state that can be written down
+        self._reset(k)
+
     def _reset(self, k: int) -> None:
         try:
-            self.origin[k] = _listed(self.raw[k].np_random.bit_generator.state)
+            self.origin[k] = listed(self.raw[k].np_random.bit_generator.state)
         except Exception as error:
             raise self._fault(k, "np_random", error) from error
         self.actions[k] = []
@@ -177,8 +195,9 @@ class Simulators:
 
     def _first(self, k: int, **seed: Any) -> Any:
         """The first observation of an episode."""
+        self.given: Any = None  # what an environment returned last
         try:
-            given = self.envs[k].reset(**seed)
+            given = self.given = self.envs[k].reset(**seed)
         except Exception as error:
             raise self._fault(k, "reset", error) from error
         if not isinstance(given, tuple) or len(given) != 2:
@@ -188,7 +207,8 @@ class Simulators:
     def _next(self, k: int, action: np.ndarray) -> tuple[np.ndarray, float, bool, bool]:
         """A step of one environment: the successor, the reward, and whether it ended or was cut, each what it should be."""
         try:
-            given = self.envs[k].step(action.astype(self.action_types[k]))
+            self.given = None
+            given = self.given = self.envs[k].step(action.astype(self.action_types[k]))
         except Exception as error:
             raise self._fault(k, "step", error) from error
         if not isinstance(given, tuple) or len(given) != 5:
@@ -224,22 +244,22 @@ class Simulators:
     def step(self) -> None:
         """Step every environment by the board's actions; those that end are reset, or left alone from then on."""
         self.step_count += 1
-        size, result = self.size, self.board.result
-        actions = self.board.action.copy()
-        for k in range(len(self.envs)):
-            if not self.alive[k]:
-                continue
-            action, row = actions[k], result[k]
-            self.actions[k].append(action)
-            successor, reward, ended, cut = self._next(k, action)
-            self._check_simulator(k)
-            row[size:-3] = successor
-            row[-3], row[-2], row[-1] = reward, ended, cut and not ended
-            if (ended or cut) and not self.job.once:
-                self._reset(k)
-            else:
-                self.alive[k] = not (ended or cut)
-                row[:size] = row[size:-3]
+        for k, action in enumerate(self.board.action.copy()):
+            if self.alive[k]:
+                self._try(k, self._step, k, action)
+
+    def _step(self, k: int, action: np.ndarray) -> None:
+        size, row = self.size, self.board.result[k]
+        self.actions[k].append(action)
+        successor, reward, ended, cut = self._next(k, action)
+        self._check_simulator(k)
+        row[size:-3] = successor
+        row[-3], row[-2], row[-1] = reward, ended, cut and not ended
+        if (ended or cut) and not self.job.once:
+            self._reset(k)
+        else:
+            self.alive[k] = not (ended or cut)
+            row[:size] = row[size:-3]
 
     def _check_simulator(self, k: int) -> None:
         """MuJoCo resets a bad state by itself and only counts a warning: make that an error."""
@@ -282,19 +302,3 @@ class Simulators:
         for env in self.envs:
             with suppress(Exception):
                 env.close()
-
-
-def _miscounts(space: spaces.Space, observation: Any) -> bool:
-    """Whether a part that is no Box is not of its space: flattening would take −1 for the last of n. A Box's numbers are looked at when flat."""
-    if isinstance(space, spaces.Dict):
-        return any(_miscounts(part, observation[name]) for name, part in space.items())
-    if isinstance(space, spaces.Tuple):
-        return any(map(_miscounts, space, observation))
-    return not isinstance(space, spaces.Box) and not space.contains(observation)
-
-
-def _listed(state: Any) -> Any:
-    """A generator's state as JSON values."""
-    if isinstance(state, dict):
-        return {name: _listed(part) for name, part in state.items()}
-    return state.tolist() if isinstance(state, np.ndarray | np.generic) else state

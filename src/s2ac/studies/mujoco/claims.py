@@ -29,6 +29,7 @@ from s2ac.studies.statistics import (
     welch_interval,
 )
 from s2ac.studies.study import Claim, Record, interval, verdict
+from s2ac.text import markdown
 
 OURS = "s2ac"
 RULE = "sample"  # claims are decided by it: the one rule that is the same for every system
@@ -174,9 +175,8 @@ def whole_table(records: list[Record]) -> str:
     parts.append(comparison_lines(records))
     parts += [aggregates_table(records, rule) for rule in RULES]
     parts += [f"Every seed, rule {rule}.\n\n" + seeds_table(records, rule) for rule in RULES]
-    failures = [
-        f"- {label(r['system'])}, {r['task']}, seed {s}: {w}" for r in records for s, w in r["failures"].items()
-    ]
+    failed = ((label(r["system"]), r["task"], s, why) for r in records for s, why in r["failures"].items())
+    failures = [f"- {system}, {task}, seed {markdown(s)}: {markdown(why)}" for system, task, s, why in failed]
     if failures:
         parts.append("Failed seeds; their score is their last evaluation.\n\n" + "\n".join(failures) + "\n")
     return "\n".join(parts)

@@ -9,6 +9,7 @@ from s2ac.studies.mujoco.claims import label
 from s2ac.studies.mujoco.jobs import SYSTEMS, TASKS
 from s2ac.studies.mujoco.records import RULES, find, num_seeds_of, rule_of, scores_of
 from s2ac.studies.study import Record
+from s2ac.text import spreadsheet
 
 RANDOM_AND_TD3 = {
     "Hopper": (18.791, 3226.0),
@@ -31,7 +32,8 @@ def long_csv(records: list[Record]) -> str:
         for rule in RULES:
             for seed, curve in record["evaluations"].get(rule_of(record, rule), {}).items():
                 for step, value in curve:
-                    rows.writerow((record["system"], record["env"], seed, f"return_{rule}", step, value))
+                    row = (record["system"], record["env"], seed, f"return_{rule}", step, value)
+                    rows.writerow(map(spreadsheet, row))
     return text.getvalue()
 
 

@@ -28,7 +28,7 @@ from s2ac.studies.statistics import (
     t_interval,
     welch_interval,
 )
-from s2ac.studies.study import Claim, Record, interval, verdict
+from s2ac.studies.study import Claim, Record, interval, markdown, verdict
 
 OURS = "s2ac"
 RULE = "sample"  # claims are decided by it: the one rule that is the same for every system
@@ -104,15 +104,14 @@ def summary_table(records: list[Record], rule: str) -> str:
     """Systems by tasks: the final return; systems without any run in one line below."""
     rows = cells(records, rule)
     text = f"Final return, {WORDS[rule]}; mean over seeds [95 % t interval]; {_sizes(records)}.\n\n"
-    text += "| | " + " | ".join(TASKS) + " |\n|---|" + "---|" * len(TASKS) + "\n"
-    missing = []
+    lines, missing = [], []
     for name in map(label, SYSTEMS):
         mine = [row for row in rows if row["system"] == name]
         if all(row["state"] == "not run" for row in mine):
             missing.append(name)
         else:
-            text += f"| {name} | " + " | ".join(map(_cell, mine)) + " |\n"
-    return text + (f"\nNot run: {', '.join(missing)}.\n" if missing else "")
+            lines.append([name, *map(_cell, mine)])
+    return text + markdown(["", *TASKS], lines) + (f"\nNot run: {', '.join(missing)}.\n" if missing else "")
 
 
 def comparison_lines(records: list[Record]) -> str:
@@ -131,7 +130,8 @@ def comparison_lines(records: list[Record]) -> str:
 
 def seeds_table(records: list[Record], rule: str) -> str:
     """Every seed of every run that there is."""
-    text = "| system | task | rule | final | IQM | best | final of each seed | failed seeds |\n" + "|---" * 8 + "|\n"
+    head = ("system", "task", "rule", "final", "IQM", "best", "final of each seed", "failed seeds")
+    lines = []
     for row in cells(records, rule):
         if row["state"] == "not run":
             continue
@@ -139,8 +139,8 @@ def seeds_table(records: list[Record], rule: str) -> str:
         each = " ".join(f"{value:.0f}" for value in row["finals"]) or "–"
         middle = f"{row['iqm']:,.0f}" if "iqm" in row else "–"
         failed = ", ".join(map(str, row["failed"])) or "none"
-        text += f"| {row['system']} | {row['task']} | {row['rule']} | {_cell(row)} | {middle} | {best} | {each} | {failed} |\n"
-    return text
+        lines.append((row["system"], row["task"], row["rule"], _cell(row), middle, best, each, failed))
+    return markdown(head, lines)
 
 
 def aggregates_of(records: list[Record], rule: str) -> dict[str, dict[str, Estimate]]:
@@ -153,12 +153,11 @@ def aggregates_table(records: list[Record], rule: str) -> str:
     """Across tasks, with intervals."""
     units = "; ".join(f"{task} {low} to {high}" for task, (low, high) in UNITS.items())
     text = f"Across tasks, rule {rule}; a task's score is 0 to 1 for a return of: {units}.\n\n"
-    text += "| | " + " | ".join(AGGREGATES) + " |\n" + "|---" * (1 + len(AGGREGATES)) + "|\n"
-    found = aggregates_of(records, rule)
+    found, lines = aggregates_of(records, rule), []
     for system in SYSTEMS:
         numbers = [f"{e.value:.2f} [{e.low:.2f}, {e.high:.2f}]" for e in found.get(system, {}).values()]
-        text += f"| {label(system)} | " + " | ".join(numbers or ["not run on all tasks"] + ["–"] * 3) + " |\n"
-    return text
+        lines.append([label(system), *(numbers or ["not run on all tasks"] + ["–"] * 3)])
+    return text + markdown(["", *AGGREGATES], lines)
 
 
 def results_table(directory: str | Path) -> str:

@@ -6,7 +6,7 @@ DIR/records/SYSTEM-TASK-SEEDS.json (`campaign.py`), and tables, figures and clai
 
 import dataclasses
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from importlib.metadata import version as version_of
 from pathlib import Path
@@ -180,6 +180,17 @@ def jobs(
             settings = settings._replace(run=replace(settings.run, **own))
             made.append(Job(system, task, f"{task}-v{version}", settings, protocol))
     return made
+
+
+def not_done(todo: list[Job], done: Callable[[Job], bool]) -> Iterator[Job]:
+    """The runs that are to be trained, one after the other; what is done is passed over."""
+    for index, job in enumerate(todo):
+        of = f"run {index + 1} of {len(todo)}, {job.name}"
+        if done(job):
+            say(f"{of}: done before")
+        else:
+            say(f"{of}: {job.protocol.steps} steps")
+            yield job
 
 
 class Trained(NamedTuple):

@@ -14,8 +14,8 @@ import numpy as np
 
 from s2ac.errors import InvalidArgument, S2acError
 from s2ac.runs.about import NO_MATTER, with_defaults
-from s2ac.runs.files import parse_json
-from s2ac.studies.mujoco.jobs import SYSTEMS, TASKS, finished
+from s2ac.runs.files import parse_json, replace
+from s2ac.studies.mujoco.jobs import SYSTEMS, TASKS
 from s2ac.studies.study import Record, read_file
 
 RULES = ("sample", "greedy")
@@ -33,9 +33,7 @@ SHAPES: dict[str, type] = {
 def write_record(path: Path, record: Record) -> None:
     """In one line; a reader never sees half a file."""
     path.parent.mkdir(exist_ok=True)
-    aside = path.with_suffix(".part")
-    aside.write_text(json.dumps(record, ensure_ascii=False, allow_nan=False) + "\n", encoding="utf-8")
-    aside.replace(path)
+    replace(path, (json.dumps(record, ensure_ascii=False, allow_nan=False) + "\n").encode())
 
 
 def read_record(path: Path) -> Record:
@@ -233,8 +231,3 @@ def normalised(records: list[Record], system: str, tasks: Iterable[str], rule: s
 def num_seeds_of(records: list[Record]) -> int:
     """How many seeds the study has: the most that any of its runs has."""
     return max((len(r["seeds"]) for r in records), default=0)
-
-
-def unfinished(records: list[Record]) -> list[Record]:
-    """Runs that were stopped before their end."""
-    return [r for r in records if not finished(r)]

@@ -1,11 +1,7 @@
-"""Pictures of the multigoal environment."""
+"""The multigoal study's figures, from its records alone."""
 
 from collections.abc import Sequence
 from pathlib import Path
-
-import matplotlib
-
-matplotlib.use("Agg")
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -15,7 +11,7 @@ from s2ac.envs.multigoal.pictures import GOAL_COLOURS
 from s2ac.studies.multigoal.claims import AMORTIZED, S2AC, SAC, agents, optimum, over_agents, total_variation
 from s2ac.studies.multigoal.systems import ALPHAS, MAP, SYSTEMS
 from s2ac.studies.statistics import t_interval
-from s2ac.studies.study import Record, figure_style, save_figure
+from s2ac.studies.study import Record, draw_all
 
 STARTS = ((3, "-", "s_d"), (5, "--", "s_f"))  # the states, of the six, whose start is drawn
 MARKERS = "osDv^P"
@@ -37,12 +33,7 @@ def draw(records: list[Record], directory: Path) -> list[Path]:
         "start_trends": lambda: _trends(records),
     }
     assert optimum(records, ALPHAS[0])
-    with plt.rc_context(figure_style()):
-        for name, make in pictures.items():
-            figure = make()
-            save_figure(figure, directory, name)
-            plt.close(figure)
-    return [directory / f"{name}.png" for name in pictures]
+    return draw_all(pictures, directory)
 
 
 def _seeds(records: list[Record], have: Sequence[str]) -> str:

@@ -7,7 +7,7 @@ import numpy as np
 from s2ac.envs.pointmaze.maps import maze_of
 from s2ac.studies.pointmaze.jobs import MAPS, SYSTEMS
 from s2ac.studies.statistics import ENOUGH_SEEDS, Estimate, t_interval
-from s2ac.studies.study import Claim, Record, verdict
+from s2ac.studies.study import Claim, Record, markdown, verdict
 
 OURS, RIVALS = "s2ac", ("sac", "sac-nf", "sql")
 SCORES = {
@@ -80,18 +80,19 @@ def _short(found: Estimate) -> str:
 
 def table(records: list[Record]) -> str:
     """Every score of every system, a table for each map, as Markdown."""
-    lines = []
+    text = ""
     for maze in have(records, MAPS, "map"):
         goals, here = len(maze_of(maze).goals), [r for r in records if r["map"] == maze]
         steps = sorted({f"{r['steps']:,}" for r in here})
-        lines += [
-            f"### {maze}", "",
-            f"{goals} goals; {here[0]['episodes']} episodes an agent, and as many with obstacles; trained for {' to '.join(steps)} steps; 95 % t intervals over agents.", "",
-            "| | agents | " + " | ".join(SCORES.values()) + " | goals in the DrAC paper, about |", "|---" * (len(SCORES) + 3) + "|",
-        ]  # fmt: skip
+        lines = []
         for system in have(here, SYSTEMS, "system"):
             cells = [_short(e) if (e := estimate(here, system, maze, s)) else "–" for s in SCORES]
             published = str(PUBLISHED[system][MAPS.index(maze)]) if system in PUBLISHED else "–"
-            lines.append(f"| {label(system)} | {len(agents(here, system, maze))} | {' | '.join(cells)} | {published} |")
-        lines.append("")
-    return "\n".join(lines)
+            lines.append([label(system), str(len(agents(here, system, maze))), *cells, published])
+        text += (
+            f"### {maze}\n\n{goals} goals; {here[0]['episodes']} episodes an agent, and as many with obstacles; "
+            f"trained for {' to '.join(steps)} steps; 95 % t intervals over agents.\n\n"
+            + markdown(["", "agents", *SCORES.values(), "goals in the DrAC paper, about"], lines)
+            + "\n"
+        )
+    return text.removesuffix("\n")

@@ -3,10 +3,6 @@
 from functools import partial
 from pathlib import Path
 
-import matplotlib
-
-matplotlib.use("Agg")
-
 import matplotlib.pyplot as plt
 import numpy as np
 
@@ -17,7 +13,7 @@ from s2ac.studies.mujoco.figures import COLOURS
 from s2ac.studies.pointmaze.claims import agents, have, label
 from s2ac.studies.pointmaze.jobs import MAPS, PATHS, SYSTEMS
 from s2ac.studies.statistics import t_interval
-from s2ac.studies.study import Record, figure_style, save_figure
+from s2ac.studies.study import Record, draw_all
 
 
 def draw(records: list[Record], directory: Path) -> list[Path]:
@@ -27,12 +23,7 @@ def draw(records: list[Record], directory: Path) -> list[Path]:
         return []
     pictures = {f"trajectories_{maze}": partial(_paths, records, maze) for maze in maps}
     pictures |= {"goal_shares": partial(_shares, records, maps), "curves": partial(_curves, records, maps)}
-    with plt.rc_context(figure_style()):
-        for name, make in pictures.items():
-            figure = make()
-            save_figure(figure, directory, name)
-            plt.close(figure)
-    return [directory / f"{name}.png" for name in pictures]
+    return draw_all(pictures, directory)
 
 
 def _paths(records: list[Record], maze: str) -> plt.Figure:

@@ -3,13 +3,12 @@
 from pathlib import Path
 
 from s2ac.errors import InvalidArgument, check_name
-from s2ac.output import say
-from s2ac.studies.mujoco.jobs import Job
+from s2ac.studies.mujoco.jobs import Job, not_done
 from s2ac.studies.mujoco.records import settings
 from s2ac.studies.pointmaze.claims import decide, table
 from s2ac.studies.pointmaze.figures import draw
 from s2ac.studies.pointmaze.jobs import MAPS, SCALES, SYSTEMS, job_of, judge
-from s2ac.studies.study import Gathered, Options, Record, RecordFile, Study, read_records
+from s2ac.studies.study import Gathered, Options, Record, RecordFile, Study, check_options, read_records
 from s2ac.training.trainer import go_on
 
 FIELDS = ("map", "system", "seed", "goals", "removal", "obstacle")
@@ -18,23 +17,15 @@ FIELDS = ("map", "system", "seed", "goals", "removal", "obstacle")
 
 def run(directory: Path, options: Options) -> Gathered:
     """What is not in the directory's records, or in those to be merged, is trained and judged."""
-    check_name("scale", options.scale, SCALES)
-    for values, name, known in ((options.tasks, "tasks", MAPS), (options.systems, "systems", tuple(SYSTEMS))):
-        for value in values:
-            check_name(name, value, known)
-    scale = SCALES[options.scale or ""]
+    check_options(options, scale=SCALES, tasks=MAPS, systems=SYSTEMS)
+    scale = SCALES[options.scale]
     seeds, command = options.seed_range or range(scale.seeds), f"s2ac reproduce pointmaze --scale {options.scale}"
     todo = [job_of(s, m, scale, seeds) for m in options.tasks or scale.maps for s in options.systems or scale.systems]
     file = RecordFile(directory / "records.jsonl", resume=True)
     for source in options.merge:
         _add(file, _read(Path(source), command))
     note = ""
-    for index, job in enumerate(todo):
-        of = f"run {index + 1} of {len(todo)}, {job.name}"
-        if _is_done(file.records, job):
-            say(f"{of}: done before")
-            continue
-        say(f"{of}: {job.protocol.steps} steps")
+    for job in not_done(todo, lambda job: _is_done(file.records, job)):
         done, _ = go_on(directory / "runs" / job.name, job.settings)
         if not done:
             note = "stopped before the end: the same command goes on where it stopped"

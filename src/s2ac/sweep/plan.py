@@ -30,8 +30,7 @@ class Planned(NamedTuple):
     @property
     def seeds(self) -> range:
         """Its seeds."""
-        run = self.settings.run
-        return range(run.first_seed, run.first_seed + run.seeds)
+        return self.settings.run.seed_range
 
 
 def plan(asked: Asked, text: Text) -> list[Planned]:
@@ -115,9 +114,9 @@ def _seeds(asked: Asked) -> Iterator[Values]:
 
 
 def _name(settings: Settings, chosen: Values) -> str:
-    first, count = settings.run.first_seed, settings.run.seeds
-    seeds = f"seed{first}" if count == 1 else f"seeds{first}-{first + count - 1}"
-    parts = [settings.env, settings.algo, *(f"{name}={_short(value)}" for name, value in chosen.items()), seeds]
+    seeds = settings.run.seed_range
+    which = f"seed{seeds[0]}" if len(seeds) == 1 else f"seeds{seeds[0]}-{seeds[-1]}"
+    parts = [settings.env, settings.algo, *(f"{name}={_short(value)}" for name, value in chosen.items()), which]
     name = re.sub(r"[^\w.=+-]+", "-", "-".join(parts))
     if len(name) <= LONGEST:
         return name

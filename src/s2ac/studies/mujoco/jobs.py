@@ -147,8 +147,12 @@ class Job(NamedTuple):
     @property
     def name(self) -> str:
         """As files call it: with its seeds, since other machines may have trained others."""
-        run = self.settings.run
-        return f"{self.system}-{self.task}-seeds{run.first_seed}-{run.first_seed + run.seeds - 1}"
+        return f"{self.system}-{self.task}-seeds{self.seeds[0]}-{self.seeds[-1]}"
+
+    @property
+    def seeds(self) -> range:
+        """Its seeds."""
+        return self.settings.run.seed_range
 
     def config(self) -> dict[str, Any]:
         """Every number, as JSON gives it back."""
@@ -207,18 +211,16 @@ Go = Callable[[Path, Settings], tuple[bool, int]]
 
 def train_job(directory: Path, job: Job, go: Go = go_on) -> Trained:
     """Train all seeds at once. If one diverges it stops them all, so each is then trained alone, from its start."""
-    first, count = job.settings.run.first_seed, job.settings.run.seeds
-    seeds = range(first, first + count)
     try:
         done, step = go(directory, job.settings._replace(env=job.env))
-        return Trained(evaluations(directory), dict.fromkeys(seeds, step), {}, not done)
+        return Trained(evaluations(directory), dict.fromkeys(job.seeds, step), {}, not done)
     except Diverged as error:
-        if count == 1:
-            rows = evaluations(directory)
+        if len(job.seeds) == 1:
+            rows, first = evaluations(directory), job.seeds[0]
             return Trained(rows, {first: max((r["env_step"] for r in rows), default=0)}, {first: str(error)}, False)
         say(f"{job.name}: {error}; training each seed alone")
     parts = []
-    for seed in seeds:
+    for seed in job.seeds:
         one = job._replace(settings=job.settings._replace(run=replace(job.settings.run, first_seed=seed, seeds=1)))
         parts.append(train_job(directory.with_name(f"{directory.name}-seed{seed}"), one, go))
         if parts[-1].stopped:
@@ -239,7 +241,6 @@ def evaluations(directory: Path) -> list[Record]:
 
 def record_of(job: Job, trained: Trained, command: str) -> Record:
     """The compact record of a run: all that tables, figures and claims need, and what made it."""
-    first, count = job.settings.run.first_seed, job.settings.run.seeds
     curves = {
         rule: {
             str(seed): [
@@ -247,7 +248,7 @@ def record_of(job: Job, trained: Trained, command: str) -> Record:
                 for row in trained.rows
                 if row["seed"] == seed and row["rule"] == rule
             ]
-            for seed in range(first, first + count)
+            for seed in job.seeds
         }
         for rule in job.settings.run.select
     }
@@ -262,8 +263,8 @@ def record_of(job: Job, trained: Trained, command: str) -> Record:
         "versions": {"s2ac": s2ac.__version__, **{name: version_of(name) for name in LIBRARIES}},
         "device": jax.devices()[0].device_kind,
         "command": command,
-        "seeds": list(range(first, first + count)),
-        "reached": {str(seed): trained.reached.get(seed, 0) for seed in range(first, first + count)},
+        "seeds": list(job.seeds),
+        "reached": {str(seed): trained.reached.get(seed, 0) for seed in job.seeds},
         "failures": {str(seed): why for seed, why in trained.failures.items()},
         "evaluations": curves,
     }

@@ -74,8 +74,7 @@ def _is_done(records: list[Record], job: Job) -> bool:
         raise InvalidArgument(
             f"the records of {job.system} on {job.task} are of other settings than those asked for: take another --out"
         )
-    first = job.settings.run.first_seed
-    return {r["seed"] for r in found} >= set(range(first, first + job.settings.run.seeds))
+    return {r["seed"] for r in found} >= set(job.seeds)
 
 
 def _gathered(records: list[Record], command: str, note: str) -> Gathered:

@@ -21,8 +21,7 @@ import s2ac
 from s2ac.algorithms import ALGORITHMS
 from s2ac.errors import S2acError
 from s2ac.runs.files import parse_json
-from s2ac.studies.mujoco.figures import COLOURS
-from s2ac.studies.mujoco.jobs import SCALES, SYSTEMS, settings_of
+from s2ac.studies.mujoco.jobs import SCALES, settings_of
 from s2ac.studies.statistics import Estimate
 from s2ac.studies.study import (
     Claim,
@@ -37,6 +36,7 @@ from s2ac.studies.study import (
     verdict,
     write_json,
 )
+from s2ac.studies.systems import SYSTEMS, label
 from s2ac.types import EnvSpec
 
 SIZES = {"Hopper": (11, 3), "Walker2d": (17, 6), "HalfCheetah": (17, 6), "Ant": (105, 8), "Humanoid": (348, 17)}
@@ -52,7 +52,7 @@ class Chooser(NamedTuple):
     @property
     def label(self) -> str:
         """As tables and figures call it."""
-        return SYSTEMS[self.system].label + (", M and L as in the paper" if self.given else "")
+        return label(self.system) + (", M and L as in the paper" if self.given else "")
 
     @property
     def rule(self) -> str:
@@ -232,7 +232,7 @@ def _ratios(records: Record) -> plt.Figure:
             timed = MEASURED[system]
             panel.errorbar(
                 places, middle, np.clip([middle - low, high - middle], 0, None), fmt="s" if timed.given else "o", markersize=4,
-                capsize=2, color=COLOURS[timed.system], label=timed.label,
+                capsize=2, color=SYSTEMS[timed.system].colour, label=timed.label,
             )  # fmt: skip
         panel.axhline(1, color="black", linewidth=0.8)
         panel.set_xticks(range(len(tasks)), [f"{t}\n{SIZES[t]}" for t in tasks], fontsize=7)

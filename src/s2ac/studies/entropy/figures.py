@@ -36,12 +36,12 @@ def draw(records: list[Record], directory: Path) -> list[Path]:
     return draw_all({n: partial(make, records) for n, (make, study) in pictures.items() if study in studies}, directory)
 
 
-def _target_contours(axes: Any, limit: float = 7.0) -> None:
-    grid = np.linspace(-limit, limit, 120)
+def _target_contours(axes: Any) -> None:
+    grid = np.linspace(-7, 7, 120)
     points = np.stack(np.meshgrid(grid, grid), axis=-1) - np.asarray(FIGURE_MEAN)
     squared = np.einsum("...i,ij,...j", points, np.linalg.inv(np.asarray(FIGURE_COVARIANCE)), points)
     axes.contour(grid, grid, np.sqrt(squared), levels=[1, 2, 3], colors="#cc8844", linewidths=0.8, alpha=0.8)
-    axes.set(xlim=(-limit, limit), ylim=(-limit, limit), aspect="equal")
+    axes.set(xlim=(-7, 7), ylim=(-7, 7), aspect="equal")
     axes.grid(False)
 
 

@@ -7,8 +7,9 @@ from s2ac.errors import InvalidArgument, S2acError
 from s2ac.launch.calls import STOPPED, Call, Place
 from s2ac.launch.launch import launch
 from s2ac.runs.about import with_defaults
-from s2ac.studies.mujoco.jobs import Job, finished, not_done, record_of, train_job
+from s2ac.studies.mujoco.jobs import finished, record_of, train_job
 from s2ac.studies.mujoco.records import read_record, write_record
+from s2ac.studies.systems import Job, not_done
 
 
 def campaign(directory: Path, todo: list[Job], command: str) -> bool:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from s2ac.studies.mujoco.jobs import SYSTEMS, TASKS
+from s2ac.studies.mujoco.jobs import TASKS
 from s2ac.studies.mujoco.records import (
     RULES,
     UNITS,
@@ -29,14 +29,10 @@ from s2ac.studies.statistics import (
     welch_interval,
 )
 from s2ac.studies.study import Claim, Record, interval, markdown, verdict
+from s2ac.studies.systems import SYSTEMS, label
 
 OURS = "s2ac"
 RULE = "sample"  # claims are decided by it: the one rule that is the same for every system
-
-
-def label(system: str) -> str:
-    """As the paper names it."""
-    return SYSTEMS[system].label
 
 
 def improvement(records: list[Record], other: str, rule: str, ours: str = OURS) -> Estimate | None:
@@ -195,11 +191,11 @@ def _missing(records: list[Record], systems: tuple[str, ...]) -> str | None:
     return None if seeds >= ENOUGH_SEEDS else f"{seeds} of {ENOUGH_SEEDS} seeds"
 
 
-def tasks_above(records: list[Record], other: str, rule: str, ours: str = OURS) -> tuple[int, int, int]:
-    """Tasks on which the mean of `ours` is above, those where Welch's interval says so too, and tasks compared."""
+def tasks_above(records: list[Record], other: str, rule: str) -> tuple[int, int, int]:
+    """Tasks on which the mean of ours is above, those where Welch's interval says so too, and tasks compared."""
     counts = np.zeros(3, int)
     for task in TASKS:
-        pair = [find(records, system, task) for system in (ours, other)]
+        pair = [find(records, system, task) for system in (OURS, other)]
         mine, theirs = (scores_of(r, rule, num_seeds_of(records)) if r else None for r in pair)
         if mine is None or theirs is None or not (mine.whole and theirs.whole):
             continue

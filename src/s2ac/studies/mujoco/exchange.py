@@ -5,10 +5,10 @@ import io
 
 import numpy as np
 
-from s2ac.studies.mujoco.claims import label
-from s2ac.studies.mujoco.jobs import SYSTEMS, TASKS
+from s2ac.studies.mujoco.jobs import TASKS
 from s2ac.studies.mujoco.records import RULES, find, num_seeds_of, rule_of, scores_of
 from s2ac.studies.study import Record, markdown
+from s2ac.studies.systems import SYSTEMS, label
 
 RANDOM_AND_TD3 = {
     "Hopper": (18.791, 3226.0),

@@ -8,15 +8,13 @@ import matplotlib.pyplot as plt
 import numpy as np
 from scipy.signal import savgol_filter
 
-from s2ac.studies.mujoco.claims import OURS, RULE, aggregates_of, improvement, label
-from s2ac.studies.mujoco.jobs import SYSTEMS, TASKS
+from s2ac.studies.mujoco.claims import OURS, RULE, aggregates_of, improvement
+from s2ac.studies.mujoco.jobs import TASKS
 from s2ac.studies.mujoco.records import RULES, UNITS, find, normalised, num_seeds_of, rule_of
 from s2ac.studies.statistics import AGGREGATES, Estimate, performance_profile, ranking, t_interval
 from s2ac.studies.study import Record, draw_all
+from s2ac.studies.systems import SYSTEMS, label
 
-COLOURS = dict(
-    zip(SYSTEMS, ("#cc3311", "#0077bb", "#33bbee", "#009988", "#999933", "#999999", "#444444", "#ee7733", "#ee3377"), strict=True)
-)  # fmt: skip
 WINDOW = 11  # of the Savitzky-Golay filter, of second order
 
 
@@ -71,7 +69,7 @@ def _curves(records: list[Record], rule: str) -> plt.Figure:
         panel.set(title=env, xlabel="environment steps", ylabel="evaluation return")
         panel.xaxis.set_major_formatter(lambda x, _: f"{x / 1000:g}k" if x else "0")
     shown = [system for system in SYSTEMS if any(r["system"] == system for r in records)]
-    lines = [plt.Line2D([], [], color=COLOURS[system], label=label(system)) for system in shown]
+    lines = [plt.Line2D([], [], color=SYSTEMS[system].colour, label=label(system)) for system in shown]
     figure.legend(handles=lines, loc="outside lower center", ncols=len(lines), fontsize=9)
     for panel in axes.flat[len(tasks) :]:
         panel.set_axis_off()
@@ -88,7 +86,7 @@ def _curves(records: list[Record], rule: str) -> plt.Figure:
 def _curve(panel: plt.Axes, record: Record, rule: str) -> str:
     """Draw a run; what there is to say about it."""
     steps, values, note = curve_of(record, rule)
-    colour, name = COLOURS[record["system"]], label(record["system"])
+    colour, name = SYSTEMS[record["system"]].colour, label(record["system"])
     if not len(steps):
         return name + note
     mean = values.mean(axis=0)
@@ -105,8 +103,10 @@ def _bars(panel: plt.Axes, rows: list[tuple[str, str, Estimate]]) -> None:
     """Estimates with their intervals, one below the other."""
     for place, (system, _, estimate) in enumerate(rows):
         low, high = max(estimate.low, -10.0), min(estimate.high, 10.0)
-        panel.plot([low, high], [place, place], color=COLOURS[system], linewidth=7, alpha=0.35, solid_capstyle="butt")
-        panel.plot(estimate.value, place, "|", color=COLOURS[system], markersize=13, markeredgewidth=2)
+        panel.plot(
+            [low, high], [place, place], color=SYSTEMS[system].colour, linewidth=7, alpha=0.35, solid_capstyle="butt"
+        )
+        panel.plot(estimate.value, place, "|", color=SYSTEMS[system].colour, markersize=13, markeredgewidth=2)
     panel.set_yticks(range(len(rows)), [name for _, name, _ in rows])
     panel.set_ylim(len(rows) - 0.4, -0.6)
 
@@ -133,11 +133,11 @@ def _profiles(records: list[Record]) -> plt.Figure:
     for system, matrix in matrices.items():
         profile = performance_profile(matrix, np.linspace(0, 1.05 * top, 200))
         panel.plot(
-            profile.thresholds, profile.value, color=COLOURS[system], label=label(system), drawstyle="steps-post"
+            profile.thresholds, profile.value, color=SYSTEMS[system].colour, label=label(system), drawstyle="steps-post"
         )
         inside = (profile.value > 0) & (profile.value < 1)  # at the ends all bands would lie over one another
         panel.fill_between(
-            profile.thresholds, profile.low, profile.high, where=inside.tolist(), step="post", color=COLOURS[system],
+            profile.thresholds, profile.low, profile.high, where=inside.tolist(), step="post", color=SYSTEMS[system].colour,
             alpha=0.15, linewidth=0,
         )  # fmt: skip
     panel.set(xlabel="normalised score τ", ylabel="share of runs with score > τ", ylim=(0, 1.02), xlim=(0, 1.05 * top))

@@ -4,9 +4,7 @@ A run is a system on a task, its seeds trained as one compiled run in DIR/runs/S
 DIR/records/SYSTEM-TASK-SEEDS.json (`campaign.py`), and tables, figures and claims need these files alone (`records.py`).
 """
 
-import dataclasses
-import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from importlib.metadata import version as version_of
 from pathlib import Path
@@ -18,45 +16,13 @@ import s2ac
 from s2ac.algorithms import ALGORITHMS
 from s2ac.errors import Diverged
 from s2ac.output import say
-from s2ac.runs.about import VERSION
-from s2ac.runs.records import read_records
 from s2ac.settings import Settings, names_of, resolve
 from s2ac.studies.study import Record
+from s2ac.studies.systems import SYSTEMS, Job, Protocol, System, evaluations
 from s2ac.training.trainer import go_on
+from s2ac.types import EnvSpec
 
 TASKS = ("Hopper", "Walker2d", "HalfCheetah", "Ant", "Humanoid")
-
-
-class System(NamedTuple):
-    """An algorithm as the paper names it, and how its actions are chosen in evaluation."""
-
-    label: str
-    algo: str
-    fields: dict[str, Any]
-    greedy: str
-    sample: str = "sample"
-
-
-SYSTEMS: dict[str, System] = {
-    "s2ac": System("S²AC(φ,θ)", "s2ac", {}, "argmax"),
-    "sac": System("SAC", "sac", {}, "mean"),
-    "sql": System("SQL", "sql", {}, "argmax"),
-    "sac-nf": System("SAC-NF", "sac-nf", {}, "mean"),
-    "sac-iaf": System("SAC-IAF", "sac-nf", {"flow": "iaf"}, "mean"),
-    "ddpg": System("DDPG", "ddpg", {}, "mean"),
-    "ppo": System("PPO", "ppo", {}, "mean"),
-    "s2ac-phi": System("S²AC(φ)", "s2ac-phi", {}, "argmax"),
-    "s2ac-amortized": System("S²AC(φ,θ,ψ)", "s2ac-amortized", {}, "argmax", "amortized"),
-}
-
-
-class Protocol(NamedTuple):
-    """When and how long evaluation plays: `every` steps, `episodes` on seeds of their own."""
-
-    name: str
-    steps: int
-    every: int
-    episodes: int
 
 
 class Scale(NamedTuple):
@@ -118,8 +84,6 @@ def settings_of(system: str, task: str, scale: Scale, preset: str = "default") -
 
 def rules_known(algo: str) -> tuple[str, ...]:
     """The selection rules of an algorithm."""
-    from s2ac.types import EnvSpec
-
     entry = ALGORITHMS[algo]
     return entry.make(EnvSpec(2, (-1.0,), (1.0,)), entry.config).rules
 
@@ -133,35 +97,6 @@ def with_protocol(settings: Settings, system: str, protocol: Protocol) -> Settin
         checkpoint_every=max(protocol.every, settings.run.checkpoint_every),
     )  # fmt: skip
     return settings._replace(run=run)
-
-
-class Job(NamedTuple):
-    """One run of the campaign."""
-
-    system: str
-    task: str
-    env: str
-    settings: Settings
-    protocol: Protocol
-
-    @property
-    def name(self) -> str:
-        """As files call it: with its seeds, since other machines may have trained others."""
-        return f"{self.system}-{self.task}-seeds{self.seeds[0]}-{self.seeds[-1]}"
-
-    @property
-    def seeds(self) -> range:
-        """Its seeds."""
-        return self.settings.run.seed_range
-
-    def config(self) -> dict[str, Any]:
-        """Every number, as JSON gives it back."""
-        whole = {
-            "version": VERSION,
-            "algorithm": dataclasses.asdict(self.settings.algorithm),
-            "run": dataclasses.asdict(self.settings.run),
-        }
-        return json.loads(json.dumps(whole))
 
 
 def jobs(
@@ -184,17 +119,6 @@ def jobs(
             settings = settings._replace(run=replace(settings.run, **own))
             made.append(Job(system, task, f"{task}-v{version}", settings, protocol))
     return made
-
-
-def not_done(todo: list[Job], done: Callable[[Job], bool]) -> Iterator[Job]:
-    """The runs that are to be trained, one after the other; what is done is passed over."""
-    for index, job in enumerate(todo):
-        of = f"run {index + 1} of {len(todo)}, {job.name}"
-        if done(job):
-            say(f"{of}: done before")
-        else:
-            say(f"{of}: {job.protocol.steps} steps")
-            yield job
 
 
 class Trained(NamedTuple):
@@ -231,12 +155,6 @@ def train_job(directory: Path, job: Job, go: Go = go_on) -> Trained:
         {seed: why for part in parts for seed, why in part.failures.items()},
         parts[-1].stopped,
     )
-
-
-def evaluations(directory: Path) -> list[Record]:
-    """The evaluations that a run has written."""
-    path = directory / "metrics.jsonl"
-    return [row for row in read_records(path) if row["kind"] == "evaluation"] if path.exists() else []
 
 
 def record_of(job: Job, trained: Trained, command: str) -> Record:

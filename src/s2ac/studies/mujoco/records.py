@@ -13,10 +13,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from s2ac.errors import InvalidArgument, S2acError
-from s2ac.runs.about import NO_MATTER, with_defaults
+from s2ac.runs.about import with_defaults
 from s2ac.runs.files import parse_json, replace
-from s2ac.studies.mujoco.jobs import SYSTEMS, TASKS
+from s2ac.studies.mujoco.jobs import TASKS
 from s2ac.studies.study import Record, read_file
+from s2ac.studies.systems import SYSTEMS, settings
 
 RULES = ("sample", "greedy")
 
@@ -137,13 +138,6 @@ def merge(found: list[tuple[Path, Record]]) -> list[Record]:
             merged[key], sources[key] = record, path
     order = list(SYSTEMS), list(TASKS)
     return sorted(merged.values(), key=lambda r: (order[0].index(r["system"]), order[1].index(r["task"])))
-
-
-def settings(record: Record) -> Any:
-    """The config without which seeds it is of and what stepped them."""
-    config = with_defaults(record["algo"], record["config"])
-    run = {k: v for k, v in config["run"].items() if k not in ("seeds", "first_seed", *NO_MATTER)}
-    return {**config, "run": run}
 
 
 def _join(one: Record, other: Record, path: Path, other_path: Path) -> Record:

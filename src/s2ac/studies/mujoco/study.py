@@ -8,9 +8,10 @@ from s2ac.studies.mujoco.campaign import campaign, campaign_on
 from s2ac.studies.mujoco.claims import cells, decide, whole_table
 from s2ac.studies.mujoco.exchange import long_csv, td3_table
 from s2ac.studies.mujoco.figures import draw
-from s2ac.studies.mujoco.jobs import PRESETS, PROTOCOLS, SCALES, SYSTEMS, TASKS, jobs, protocol_of
+from s2ac.studies.mujoco.jobs import PRESETS, PROTOCOLS, SCALES, TASKS, jobs, protocol_of
 from s2ac.studies.mujoco.records import RULES, read_all
 from s2ac.studies.study import Gathered, Options, Record, Study, check_options
+from s2ac.studies.systems import SYSTEMS
 from s2ac.text import command as command_line
 
 

@@ -8,6 +8,7 @@ from s2ac.envs.pointmaze.maps import maze_of
 from s2ac.studies.pointmaze.jobs import MAPS, SYSTEMS
 from s2ac.studies.statistics import ENOUGH_SEEDS, Estimate, t_interval
 from s2ac.studies.study import Claim, Record, markdown, verdict
+from s2ac.studies.systems import label
 
 OURS, RIVALS = "s2ac", ("sac", "sac-nf", "sql")
 SCORES = {
@@ -33,11 +34,6 @@ def estimate(records: list[Record], system: str, maze: str, score: str) -> Estim
     """Mean of a score over agents, with its t interval; None where there is none."""
     values = [r[score] for r in agents(records, system, maze) if r[score] is not None]
     return t_interval(np.array(values)) if values else None
-
-
-def label(system: str) -> str:
-    """As tables and figures call it."""
-    return SYSTEMS[system].label
 
 
 def have(records: list[Record], names: Iterable[str], field: str) -> list[str]:

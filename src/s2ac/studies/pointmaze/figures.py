@@ -9,11 +9,11 @@ import numpy as np
 from s2ac.envs.pointmaze.draw import draw as draw_maze
 from s2ac.envs.pointmaze.maps import maze_of
 from s2ac.envs.pointmaze.rules import PointMazeConfig
-from s2ac.studies.mujoco.figures import COLOURS
-from s2ac.studies.pointmaze.claims import agents, have, label
+from s2ac.studies.pointmaze.claims import agents, have
 from s2ac.studies.pointmaze.jobs import MAPS, PATHS, SYSTEMS
 from s2ac.studies.statistics import t_interval
 from s2ac.studies.study import Record, draw_all
+from s2ac.studies.systems import label
 
 
 def draw(records: list[Record], directory: Path) -> list[Path]:
@@ -78,7 +78,7 @@ def _curves(records: list[Record], maps: list[str]) -> plt.Figure:
                 continue
             curves = [curve[: min(map(len, curves))] for curve in curves]
             means = [t_interval(values) for values in np.stack(curves, axis=1)[..., 1]]
-            steps, colour = curves[0][:, 0] / 1000, COLOURS[system]
+            steps, colour = curves[0][:, 0] / 1000, SYSTEMS[system].colour
             panel.plot(steps, [e.value for e in means], color=colour, label=label(system))
             if means[0].num > 1:
                 low, high = np.clip([[e.low, e.high] for e in means], 0, 1).T

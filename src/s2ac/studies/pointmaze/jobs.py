@@ -20,10 +20,10 @@ from s2ac.envs.pointmaze.rules import PointMazeConfig
 from s2ac.runs.policy import LoadedPolicy, load_policy
 from s2ac.settings import names_of, resolve
 from s2ac.settings.run import OF_REPLAY, RunConfig
-from s2ac.studies.mujoco.jobs import SYSTEMS as LABELLED
-from s2ac.studies.mujoco.jobs import Job, Protocol, evaluations
+from s2ac.studies import systems
 from s2ac.studies.multigoal.scores import action_entropy
 from s2ac.studies.study import Record
+from s2ac.studies.systems import Job, Protocol, evaluations
 from s2ac.training.evaluate import DevicePlayer, Episodes
 from s2ac.training.side_by_side import SideBySide
 
@@ -32,7 +32,7 @@ EPISODES = {"simple": 80, "medium": 80, "hard": 160}
 """Of one agent, without obstacles and again with them, as the benchmark has it."""
 
 NAMES = ("s2ac", "s2ac-phi", "s2ac-amortized", "sac", "sac-nf", "sql", "ddpg", "ppo")
-SYSTEMS = {name: LABELLED[name] for name in NAMES}
+SYSTEMS = {name: systems.SYSTEMS[name] for name in NAMES}
 OF_NO_ENTROPY = ("ddpg", "ppo")
 """Systems whose actions are clipped into the box: they have no density, so no entropy."""
 

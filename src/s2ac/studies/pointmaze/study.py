@@ -3,12 +3,11 @@
 from pathlib import Path
 
 from s2ac.errors import InvalidArgument, check_name
-from s2ac.studies.mujoco.jobs import Job, not_done
-from s2ac.studies.mujoco.records import settings
 from s2ac.studies.pointmaze.claims import decide, table
 from s2ac.studies.pointmaze.figures import draw
 from s2ac.studies.pointmaze.jobs import MAPS, SCALES, SYSTEMS, job_of, judge
 from s2ac.studies.study import Gathered, Options, Record, RecordFile, Study, check_options, read_records
+from s2ac.studies.systems import Job, not_done, settings
 from s2ac.training.trainer import go_on
 
 FIELDS = ("map", "system", "seed", "goals", "removal", "obstacle")
@@ -31,7 +30,8 @@ def run(directory: Path, options: Options) -> Gathered:
             note = "stopped before the end: the same command goes on where it stopped"
             break
         _add(file, judge(directory / "runs" / job.name, job, scale.episodes))
-    return _gathered(file.records, command, note)
+    devices = sorted({record["device"] for record in file.records})
+    return Gathered(file.records, command, "; ".join(devices), note=note)
 
 
 def read(directory: Path, options: Options) -> Gathered:
@@ -40,7 +40,7 @@ def read(directory: Path, options: Options) -> Gathered:
     records = _read(directory, command)
     for source in options.merge:
         records += _new(records, _read(Path(source), command))
-    return _gathered(records, command, "")._replace(command=None)
+    return Gathered(records)
 
 
 def _read(directory: Path, command: str) -> list[Record]:
@@ -75,10 +75,6 @@ def _is_done(records: list[Record], job: Job) -> bool:
             f"the records of {job.system} on {job.task} are of other settings than those asked for: take another --out"
         )
     return {r["seed"] for r in found} >= set(job.seeds)
-
-
-def _gathered(records: list[Record], command: str, note: str) -> Gathered:
-    return Gathered(records, command, "; ".join(sorted({r["device"] for r in records})), note=note)
 
 
 ACCEPTED = frozenset({"scale", "tasks", "systems", "seeds", "merge"})

@@ -63,8 +63,7 @@ def planned(asked: Asked, env: str, algo: str, given: Values, chosen: Values, te
 def axes_of(asked: Asked, algo: str, text: Text) -> dict[str, list[Any]]:
     """The values of each setting of an algorithm; one where there is nothing to choose."""
     shared = {name: value for name, value in asked.settings.items() if name not in ALGORITHMS}
-    hints = typing.get_type_hints(RunConfig) | typing.get_type_hints(type(ALGORITHMS[algo].config))
-    axes = {}
+    hints, axes = hints_of(algo), {}
     for of, part in (("settings", shared), (algo, asked.settings.get(algo, {}))):
         for name, value in part.items():
             if name not in hints or name in OWN:
@@ -76,6 +75,11 @@ def axes_of(asked: Asked, algo: str, text: Text) -> dict[str, list[Any]]:
             if not axes[name]:
                 raise InvalidArgument(f"{text.at(name, of)}{name} = []: nothing to choose from")
     return axes
+
+
+def hints_of(algo: str) -> Values:
+    """The types of all fields of a run and of an algorithm."""
+    return typing.get_type_hints(RunConfig) | typing.get_type_hints(type(ALGORITHMS[algo].config))
 
 
 def check_names(asked: Asked, text: Text) -> None:

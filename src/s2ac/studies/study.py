@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeVar
 
+import numpy as np
 from tqdm import tqdm
 
 from s2ac.errors import InvalidArgument, S2acError, check_name
@@ -189,6 +190,14 @@ def draw_all(pictures: Mapping[str, Callable[[], Any]], directory: Path) -> list
                 figure.savefig(directory / f"{name}.{suffix}", dpi=150, bbox_inches="tight")
             plt.close(figure)
     return [directory / f"{name}.png" for name in pictures]
+
+
+def stack_columns(panel: Any, row: int, shares: np.ndarray, colours: Iterable[Any]) -> None:
+    """Shares `[agents, outcomes]` as columns side by side, in a row of a panel."""
+    num, bottom = max(1, len(shares)), np.full(len(shares), row - 0.4)
+    for share, colour in zip(0.8 * shares.T, colours, strict=True):
+        panel.bar((np.arange(len(shares)) + 0.5) / num, share, 1 / num, bottom, color=colour)
+        bottom += share
 
 
 def figure_style() -> Any:

@@ -1,7 +1,6 @@
 """The tables of the MuJoCo study and the paper's claims 12 to 14, from record files alone."""
 
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,6 @@ from s2ac.studies.mujoco.records import (
     find,
     normalised,
     num_seeds_of,
-    read_all,
     rule_of,
     scores_of,
 )
@@ -68,11 +66,8 @@ def cells(records: list[Record], rule: str) -> list[dict[str, Any]]:
     return rows
 
 
-def _number(estimate: dict[str, float]) -> str:
-    text = f"{estimate['value']:,.0f}"
-    if np.isfinite(estimate["low"]):
-        text += f" [{estimate['low']:,.0f}, {estimate['high']:,.0f}]"
-    return text
+def _number(estimate: dict[str, Any]) -> str:
+    return f"{Estimate(**estimate):,.0f}" if np.isfinite(estimate["low"]) else f"{estimate['value']:,.0f}"
 
 
 def _cell(row: dict[str, Any]) -> str:
@@ -118,8 +113,7 @@ def comparison_lines(records: list[Record]) -> str:
             found = improvement(records, other, rule) if other != OURS else None
             if found:
                 lines.append(
-                    f"- {label(OURS)} against {label(other)}, {rule}: probability of improvement {found.value:.2f} "
-                    f"[{found.low:.2f}, {found.high:.2f}], {ranking(found)}\n"
+                    f"- {label(OURS)} against {label(other)}, {rule}: probability of improvement {found:.2f}, {ranking(found)}\n"
                 )
     return "".join(lines) or "No comparison over the five tasks yet: runs are missing.\n"
 
@@ -151,16 +145,9 @@ def aggregates_table(records: list[Record], rule: str) -> str:
     text = f"Across tasks, rule {rule}; a task's score is 0 to 1 for a return of: {units}.\n\n"
     found, lines = aggregates_of(records, rule), []
     for system in SYSTEMS:
-        numbers = [f"{e.value:.2f} [{e.low:.2f}, {e.high:.2f}]" for e in found.get(system, {}).values()]
+        numbers = [f"{estimate:.2f}" for estimate in found.get(system, {}).values()]
         lines.append([label(system), *(numbers or ["not run on all tasks"] + ["–"] * 3)])
     return text + markdown(["", *AGGREGATES], lines)
-
-
-def results_table(directory: str | Path) -> str:
-    """The tables of docs/results.md, from the record files in a directory."""
-    records = read_all([directory])
-    tables = [summary_table(records, rule) for rule in RULES]
-    return "\n".join([*tables, comparison_lines(records)])
 
 
 def whole_table(records: list[Record]) -> str:
@@ -209,7 +196,7 @@ def _against(records: list[Record], other: str, rule: str) -> str:
     if not compared:
         return f"{label(other)} ({rule}): not run"
     found = improvement(records, other, rule)
-    chance = f", probability of improvement {found.value:.2f} [{found.low:.2f}, {found.high:.2f}]" if found else ""
+    chance = f", probability of improvement {found:.2f}" if found else ""
     return f"{label(other)} ({rule}): mean above on {more} of {compared} tasks, {sure} with Welch's interval above 0{chance}"
 
 
@@ -275,7 +262,7 @@ def _aggregates(records: list[Record]) -> Claim:
     how = f"{_rule(records)}: each aggregate is the best of {len(rivals) + 1} systems, and each probability of improvement's interval is above ½"
     why = _missing(records, (OURS, *rivals))
     chances = _compared(records, rivals)
-    text = "; ".join(f"over {label(o)} {e.value:.2f} [{e.low:.2f}, {e.high:.2f}]" for o, e in chances.items())
+    text = "; ".join(f"over {label(o)} {e:.2f}" for o, e in chances.items())
     text = f"probability of improvement {text}" if text else "–"
     scores = {system: found for system, found in aggregates_of(records, RULE).items() if system in (OURS, *chances)}
     best = {name: _best(scores, name) for name in AGGREGATES} if chances else {}

@@ -11,7 +11,7 @@ from s2ac.envs.multigoal.pictures import GOAL_COLOURS
 from s2ac.studies.multigoal.claims import AMORTIZED, S2AC, SAC, agents, optimum, over_agents, total_variation
 from s2ac.studies.multigoal.systems import ALPHAS, MAP, SYSTEMS
 from s2ac.studies.statistics import t_interval
-from s2ac.studies.study import Record, draw_all
+from s2ac.studies.study import Record, draw_all, stack_columns
 
 STARTS = ((3, "-", "s_d"), (5, "--", "s_f"))  # the states, of the six, whose start is drawn
 MARKERS = "osDv^P"
@@ -92,10 +92,7 @@ def _shares(records: list[Record], have: list[str], what: str) -> plt.Figure:
         for index, row in enumerate(rows):
             each = shares(row, alpha)
             each = each[np.lexsort((each.max(axis=1), each.argmax(axis=1)))]  # like agents side by side
-            places, bottom = (np.arange(len(each)) + 0.5) / len(each), np.full(len(each), index - 0.4)
-            for share, colour in zip(0.8 * each.T, (*GOAL_COLOURS, "#cccccc"), strict=True):
-                panel.bar(places, share, 1 / len(each), bottom, color=colour)
-                bottom += share
+            stack_columns(panel, index, each, (*GOAL_COLOURS, "#cccccc"))
             hits = np.mean([r["wall_hits"] for r in runs(row, alpha)])
             note = f"{np.mean((each[:, :-1] > 0.02).sum(axis=1)):.1f}" if what == "sample" else f"{hits:.0%}"
             panel.text(1.02, index, note, va="center", fontsize=8)

@@ -70,8 +70,7 @@ def _above(records: list[Record], number: int, score: str, rival: str) -> Claim:
 
 
 def _short(found: Estimate) -> str:
-    bounds = f" [{found.low:.2f}, {found.high:.2f}]" if found.num > 1 else ""
-    return f"{found.value:.2f}{bounds}"
+    return f"{found:.2f}" if found.num > 1 else f"{found.value:.2f}"
 
 
 def table(records: list[Record]) -> str:

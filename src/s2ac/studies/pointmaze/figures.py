@@ -12,7 +12,7 @@ from s2ac.envs.pointmaze.rules import PointMazeConfig
 from s2ac.studies.pointmaze.claims import agents, have
 from s2ac.studies.pointmaze.jobs import MAPS, PATHS, SYSTEMS
 from s2ac.studies.statistics import t_interval
-from s2ac.studies.study import Record, draw_all
+from s2ac.studies.study import Record, draw_all, stack_columns
 from s2ac.studies.systems import label
 
 
@@ -55,12 +55,7 @@ def _shares(records: list[Record], maps: list[str]) -> plt.Figure:
         colours = [plt.get_cmap("tab10")(index) for index in range(goals)] + ["#cccccc"]
         for row, system in enumerate(systems):
             each = np.array([r["shares"] for r in agents(records, system, maze)]).reshape(-1, goals + 1)
-            bottom = np.full(len(each), row - 0.4)
-            for share, colour in zip(0.8 * each.T, colours, strict=True):
-                panel.bar(
-                    (np.arange(len(each)) + 0.5) / max(1, len(each)), share, 1 / max(1, len(each)), bottom, color=colour
-                )
-                bottom += share
+            stack_columns(panel, row, each, colours)
         panel.set(title=f"{maze}, {goals} goals", xticks=(), xlabel="agents, one column each")
         panel.set_yticks(range(len(systems)), map(label, systems))
         panel.invert_yaxis()

@@ -7,7 +7,7 @@ import numpy as np
 from s2ac.envs.pointmaze.maps import maze_of
 from s2ac.studies.pointmaze.jobs import MAPS, SYSTEMS
 from s2ac.studies.statistics import ENOUGH_SEEDS, Estimate, t_interval
-from s2ac.studies.study import Claim, Record, markdown, verdict
+from s2ac.studies.study import Claim, Record, Verdict, markdown, verdict
 from s2ac.studies.systems import label
 
 OURS, RIVALS = "s2ac", ("sac", "sac-nf", "sql")
@@ -59,14 +59,12 @@ def _above(records: list[Record], number: int, score: str, rival: str) -> Claim:
     needed = min(2, len(parts))
     how = f"95 % t intervals over agents, S²AC(φ,θ) and {label(rival)}, do not overlap on at least {needed or 2} of {len(parts) or len(MAPS)} maps"
     text = f"S²AC(φ,θ)'s {SCORES[score]} in five tries is above {label(rival)}'s"
-    if not parts or fewest < ENOUGH_SEEDS:
-        why = (
-            f"{fewest} of the {ENOUGH_SEEDS} seeds that a verdict takes"
-            if parts
-            else "its systems are not in the records"
-        )
-        return Claim(number, text, "our own, on DrAC's benchmark", "; ".join(parts) or "–", None, "not tested", f"{why}; {how}")  # fmt: skip
-    return Claim(number, text, "our own, on DrAC's benchmark", "; ".join(parts), None, verdict(above >= needed), how)
+    word: Verdict = verdict(above >= needed)
+    if fewest < ENOUGH_SEEDS:
+        word, how = "not tested", f"{fewest} of the {ENOUGH_SEEDS} seeds that a verdict takes; {how}"
+    if not parts:
+        word, how = "not tested", f"its systems are not in the records; {how}"
+    return Claim(number, text, "our own, on DrAC's benchmark", "; ".join(parts) or "–", None, word, how)
 
 
 def _short(found: Estimate) -> str:

@@ -22,9 +22,8 @@ from s2ac import replay as buffer
 from s2ac.algorithms import ALGORITHMS
 from s2ac.envs.multigoal.env import make_multigoal
 from s2ac.samplers.protocol import UNROLL
-from s2ac.settings import PRESETS, resolve
+from s2ac.settings import PRESETS, RunConfig, resolve
 from s2ac.training.device import DeviceLoop
-from s2ac.training.loop import LoopConfig
 from s2ac.types import EnvSpec, Transition
 
 TASKS = {"Hopper": (11, 3), "Walker2d": (17, 6), "HalfCheetah": (17, 6), "Ant": (105, 8), "Humanoid": (348, 17)}
@@ -176,7 +175,7 @@ def loop_table(repeats, rounds):
                 make_multigoal(),
                 lambda spec, config=config: entry.make(spec, config),
                 list(range(seeds)),
-                LoopConfig(batch_size=batch),
+                RunConfig(batch_size=batch),
             )
             loop.warm_up()
             loops[seeds] = (loop.advance, (rounds,))

@@ -12,7 +12,7 @@ from typing import Any
 from s2ac.algorithms.s2ac_config import S2acConfig
 from s2ac.studies.mujoco import claims as mujoco_claims
 from s2ac.studies.mujoco.jobs import SCALES, TASKS
-from s2ac.studies.mujoco.records import read_all
+from s2ac.studies.mujoco.records import RULES, read_all
 from s2ac.studies.multigoal import claims as multigoal_claims
 from s2ac.studies.multigoal import systems as multigoal
 from s2ac.studies.multigoal.experiments import settings_of
@@ -32,6 +32,13 @@ STUDIES = {
     "mujoco": "MuJoCo",
 }
 LONG = 260  # characters; what was measured is left to the file if it says more
+
+
+def returns(directory):
+    """Final returns by every rule, and how S²AC compares."""
+    records = read_all([directory])
+    tables = [mujoco_claims.summary_table(records, rule) for rule in RULES]
+    return "\n".join([*tables, mujoco_claims.comparison_lines(records)])
 
 
 def row(*cells: str) -> str:
@@ -253,7 +260,7 @@ def results(directory: Path = ROOT / "results") -> str:
     if (directory / "multigoal" / "records.jsonl").exists():
         parts.append(multigoal_table(directory / "multigoal"))
     if (directory / "mujoco").is_dir():
-        parts.append("## Returns on MuJoCo\n\n" + mujoco_claims.results_table(directory / "mujoco"))
+        parts.append("## Returns on MuJoCo\n\n" + returns(directory / "mujoco"))
     if (directory / "agents").is_dir():
         parts.append(agents_table(directory / "agents"))
     return "\n".join(parts)

@@ -4,8 +4,8 @@ import gymnasium
 import numpy as np
 from gymnasium import spaces
 
+from s2ac.settings import RunConfig
 from s2ac.training.host import HostLoop
-from s2ac.training.loop import LoopConfig
 
 
 class Awkward(gymnasium.Env):
@@ -31,4 +31,4 @@ class Awkward(gymnasium.Env):
 
 def awkward_loop(make_algorithm, env=Awkward, **config):
     config = {"num_envs": 2, "batch_size": 8, "capacity": 2000, "warmup_steps": 1200, **config}
-    return HostLoop(env, "Awkward", make_algorithm, [0], LoopConfig(**config))
+    return HostLoop(env, "Awkward", make_algorithm, [0], RunConfig(**config))

@@ -10,8 +10,8 @@ from s2ac.cli.main import main
 from s2ac.envs.gymnasium.adapter import HostEnvs, spec_of
 from s2ac.envs.gymnasium.simulators import BadEnvironment
 from s2ac.errors import InvalidArgument, S2acError
+from s2ac.settings import RunConfig
 from s2ac.training.host import HostLoop
-from s2ac.training.loop import LoopConfig
 
 
 class Faulty(gymnasium.Env):
@@ -74,7 +74,7 @@ RESETS = {
 
 def assert_stops(make, message):
     loop = HostLoop(
-        make, "Faulty", lambda spec: make_sac(spec, SacConfig(hidden=(4,))), [5], LoopConfig(warmup_steps=30)
+        make, "Faulty", lambda spec: make_sac(spec, SacConfig(hidden=(4,))), [5], RunConfig(warmup_steps=30)
     )
     with pytest.raises(S2acError, match=message) as caught:
         loop.warm_up()

@@ -12,8 +12,8 @@ from s2ac.cli.main import main
 from s2ac.envs.gymnasium.adapter import HostEnvs, maker, spec_of
 from s2ac.envs.gymnasium.simulators import BadEnvironment
 from s2ac.errors import Diverged, InvalidArgument
+from s2ac.settings import RunConfig
 from s2ac.training.host import HostLoop
-from s2ac.training.loop import LoopConfig
 
 
 class Recorder(gymnasium.Env):
@@ -48,7 +48,7 @@ class Recorder(gymnasium.Env):
 
 
 def host_loop(make=Recorder, seeds=(0, 1), **config):
-    config = LoopConfig(**{"num_envs": 2, "batch_size": 8, "capacity": 64, "warmup_steps": 40, **config})
+    config = RunConfig(**{"num_envs": 2, "batch_size": 8, "capacity": 64, "warmup_steps": 40, **config})
     return HostLoop(make, "Recorder", lambda spec: make_sac(spec, SacConfig(hidden=(4,))), list(seeds), config)
 
 

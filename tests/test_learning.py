@@ -9,8 +9,8 @@ import pytest
 
 from s2ac.algorithms import ALGORITHMS
 from s2ac.envs.multigoal.env import make_multigoal
+from s2ac.settings import RunConfig
 from s2ac.training.device import DeviceLoop
-from s2ac.training.loop import LoopConfig
 
 STEPS, SEEDS, EPISODES = 10_000, [0, 1, 2], 50
 COMMON = {"hidden": (64, 64), "learning_rate": 1e-3, "discount": 0.8}
@@ -37,7 +37,7 @@ def returns_of_random_actions(env):
         .make(env.spec, ALGORITHMS["ddpg"].config)
         ._replace(act=lambda key, state, observation, rule: jax.random.uniform(key, low.shape, minval=low, maxval=high))
     )
-    return DeviceLoop(env, lambda spec: uniform, [7], LoopConfig(capacity=1)).play(("sample",), 200)["sample"].total[0]
+    return DeviceLoop(env, lambda spec: uniform, [7], RunConfig(capacity=1)).play(("sample",), 200)["sample"].total[0]
 
 
 @pytest.mark.slow
@@ -47,9 +47,9 @@ def test_clearly_better_than_random_within_ten_thousand_steps(name):
     so that hardly any random episode is as good."""
     env, entry = make_multigoal(), ALGORITHMS[name]
     random = returns_of_random_actions(env)
-    config = LoopConfig(num_envs=4, num_updates=2, batch_size=64, capacity=STEPS, warmup_steps=1000)
+    config = RunConfig(num_envs=4, num_updates=2, batch_size=64, capacity=STEPS, warmup_steps=1000)
     if name == "ppo":
-        config = LoopConfig(num_envs=8, horizon=64, capacity=1)
+        config = RunConfig(num_envs=8, horizon=64, capacity=1)
     loop = DeviceLoop(env, lambda spec: entry.make(spec, replace(entry.config, **CHANGES[name])), SEEDS, config)
     loop.warm_up()
     steps = STEPS - int(loop.state.iteration[0]) * config.num_envs

@@ -11,8 +11,8 @@ from probes import BEST, CLOCK, DISCOUNT, FIRST, VALUES, make_probe
 from s2ac.algorithms import ALGORITHMS
 from s2ac.nets.mlp import mlp
 from s2ac.replay import divisor
+from s2ac.settings import RunConfig
 from s2ac.training.device import init_loop, train_chunk, warm_up
-from s2ac.training.loop import LoopConfig
 
 COMMON = {"hidden": (32,), "learning_rate": 3e-3, "discount": DISCOUNT}
 OFF_POLICY = {**COMMON, "target_rate": 0.02}
@@ -27,8 +27,8 @@ CHANGES = {
     "ppo": {**COMMON, "num_epochs": 4, "num_minibatches": 4},
 }
 LOOPS = {
-    "ppo": LoopConfig(num_envs=16, horizon=16),
-    "": LoopConfig(num_envs=8, batch_size=64, capacity=4000, warmup_steps=800),
+    "ppo": RunConfig(num_envs=16, horizon=16),
+    "": RunConfig(num_envs=8, batch_size=64, capacity=4000, warmup_steps=800),
 }
 # S²AC(φ) with few steps from a wide start does not concentrate on a sharp energy: its actions stay spread.
 ACTION_TOLERANCE = {"s2ac-phi": 0.35}
@@ -75,7 +75,7 @@ def test_probes_with_normalised_critics(critics):
     entry, env = ALGORITHMS["sac"], make_probe()
     more = {"learning_rate": 1e-3, critics: True}
     algorithm = entry.make(env.spec, replace(entry.config, **{**CHANGES["sac"], **more}))
-    config = LOOPS[""]._replace(batch_size=256)
+    config = replace(LOOPS[""], batch_size=256)
 
     def learn(key):
         loop = warm_up(key, init_loop(key, algorithm, env, config), algorithm, env, config)

@@ -7,10 +7,9 @@ import pytest
 from report_runs import make_run, read
 from s2ac.cli.main import main
 from s2ac.errors import S2acError
-from s2ac.report.about import READS_FORMAT, read_about
+from s2ac.report.about import read_about
 from s2ac.report.data import collect
 from s2ac.report.write import write_report
-from s2ac.runs import checkpoint
 
 
 def test_bad_runs_are_one_line_with_a_remedy(tmp_path, capsys):
@@ -70,7 +69,6 @@ def test_a_newer_checkpoint_is_named(tmp_path):
     assert "has format 9" in page
     assert "There are no action clouds" in page
     assert collect(read(run))["runs"][0]["versions"] == {"jax": "99"}
-    assert READS_FORMAT == checkpoint.FORMAT
     (run / "run.json").write_text("")
     with pytest.raises(S2acError, match=r"from body.facts.about in .*manifest.json"):
         read_about(run)

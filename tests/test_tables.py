@@ -16,7 +16,7 @@ from s2ac.studies.mujoco.exchange import long_csv
 from s2ac.studies.runtime import table
 from s2ac.sweep.plan import Planned
 from s2ac.sweep.results import Result, write_csv
-from s2ac.text import markdown, printable, spreadsheet
+from s2ac.text import escaped, printable, spreadsheet
 from test_mujoco_study import made_up
 from test_runtime_study import made_up as timed
 
@@ -82,7 +82,7 @@ def outlines(text):
 def test_the_tables_in_markdown(text):
     """The elements of a page with hostile text are those of one with harmless text."""
     assert outlines(text) == outlines("harmless")
-    shown = "".join(Shown(render(f"x {markdown(text)} x")).text)
+    shown = "".join(Shown(render(f"x {escaped(text)} x")).text)
     assert shown == f"x {printable(text)} x"
 
 
@@ -99,5 +99,5 @@ class Shown(Outline):
 
 def test_what_is_harmless_stays_readable():
     for text in ("/tmp/a_run/out", "s2ac 0.1.0", "x86_64", "(3, 1)", "-137.2"):
-        assert markdown(text) == text
+        assert escaped(text) == text
     assert json.loads(json.dumps(spreadsheet(-1.5))) == -1.5

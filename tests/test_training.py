@@ -24,9 +24,9 @@ from s2ac.runs import checkpoint
 from s2ac.runs.checkpoint import DamagedCheckpoint, load_latest, save_checkpoint
 from s2ac.runs.lock import RunInUse, lock
 from s2ac.runs.manifest import digest as digest_of
+from s2ac.settings import RunConfig
 from s2ac.training.device import DeviceLoop, init_loop, warm_up
 from s2ac.training.evaluate import evaluate
-from s2ac.training.loop import LoopConfig
 from s2ac.training.side_by_side import seed_groups
 from s2ac.training.trainer import open_run
 from s2ac.types import EnvSpec, Transition
@@ -53,7 +53,7 @@ def test_replay_keeps_the_last_rows_and_samples_only_written_ones():
 
 def test_every_stored_pair_stays_in_its_episode():
     """Observation is (episode, time): the successor has the same episode and one more step, reset rows never appear."""
-    env, config = make_counter(), LoopConfig(num_envs=3, capacity=200, warmup_steps=90)
+    env, config = make_counter(), RunConfig(num_envs=3, capacity=200, warmup_steps=90)
     algorithm = make_sac(env.spec, SacConfig(hidden=(4,)))
     key = jax.random.key(0)
     loop = jax.jit(lambda: warm_up(key, init_loop(key, algorithm, env, config), algorithm, env, config))()
@@ -97,7 +97,7 @@ def test_wall_stops_what_crosses_it():
 @pytest.mark.slow
 def test_seeds_in_groups_match_the_seed_alone_and_are_traced_once():
     """On a CPU five seeds are two programs, of three and of two: each seed as if alone, in its place, to 1e-5."""
-    env, config = make_multigoal(), LoopConfig(num_envs=2, batch_size=16, capacity=500, warmup_steps=50)
+    env, config = make_multigoal(), RunConfig(num_envs=2, batch_size=16, capacity=500, warmup_steps=50)
     traces = []
 
     def make(spec):

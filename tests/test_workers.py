@@ -259,14 +259,14 @@ def test_a_round_trip_is_short():
 
 def host_loop(make=Tiny, seeds=(0, 1), algo="sac", workers=0, timeout=60.0, overlap=False, **config):
     from s2ac.algorithms import ALGORITHMS
+    from s2ac.settings import RunConfig
     from s2ac.training.host import HostLoop
-    from s2ac.training.loop import LoopConfig
 
     entry = ALGORITHMS[algo]
     parts = {"num_minibatches": 2} if algo == "ppo" else {}
     own = type(entry.config)(hidden=(4,), **parts)
     sizes = {"num_envs": 2, "batch_size": 8, "capacity": 64, "warmup_steps": 20}
-    config = LoopConfig(**{**sizes, "workers": workers, "worker_timeout": timeout, "overlap": overlap, **config})
+    config = RunConfig(**{**sizes, "workers": workers, "worker_timeout": timeout, "overlap": overlap, **config})
     return HostLoop(make, "tiny", lambda spec: entry.make(spec, own), list(seeds), config)
 
 

@@ -38,7 +38,7 @@ def spreadsheet(value: Any) -> Any:
     return f"'{text}" if first in {"=", "+", "-", "@"} else text
 
 
-def markdown(value: Any) -> str:
+def escaped(value: Any) -> str:
     """Text in a line or a table of Markdown: it makes no row, no cell, no markup and no element."""
     return _MARKUP.sub(lambda found: f"&#{ord(found[0])};", printable(str(value)))
 

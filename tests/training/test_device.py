@@ -13,9 +13,9 @@ from s2ac.algorithms.s2ac_config import S2acConfig
 from s2ac.algorithms.sac import SacConfig, make_sac
 from s2ac.envs.jax_env import JaxEnv, TimeStep
 from s2ac.envs.multigoal.env import MultigoalConfig, make_multigoal
+from s2ac.settings import RunConfig
 from s2ac.training.device import DeviceLoop, env_steps, init_loop, train_chunk, warm_up
 from s2ac.training.evaluate import evaluate
-from s2ac.training.loop import LoopConfig
 from s2ac.types import EnvSpec
 
 
@@ -29,7 +29,7 @@ def test_an_environment_in_jax_is_sent_clipped_actions_too():
     low, high = (np.array(bound) for bound in (spec.action_low, spec.action_high))
     env = JaxEnv(spec, lambda key: (jnp.zeros(2), jnp.zeros(2)), follow, 20)
     algorithm, key = make_ppo(spec, PpoConfig(hidden=(4,))), jax.random.key(0)
-    loop = init_loop(key, algorithm, env, LoopConfig(num_envs=200, capacity=1))
+    loop = init_loop(key, algorithm, env, RunConfig(num_envs=200, capacity=1))
     step = jax.jit(lambda uniform: env_steps(key, loop, algorithm, env, uniform)[1][0], static_argnums=0)
     drawn = jax.tree.map(np.asarray, step(False))
     assert ((drawn.action < low) | (drawn.action > high)).any()
@@ -57,7 +57,7 @@ def test_each_ending_is_stored_as_what_it_is_with_its_own_successor():
 
     @jax.jit
     def once():
-        start = init_loop(key, idle, env, LoopConfig(num_envs=50, capacity=1))
+        start = init_loop(key, idle, env, RunConfig(num_envs=50, capacity=1))
         return start, *env_steps(key, start, idle, env, uniform=True)
 
     start, loop, (row, finished) = once()
@@ -88,7 +88,7 @@ def test_environments_are_reset_only_in_a_step_that_ends_an_episode(seeds):
 
     env = JaxEnv(EnvSpec(1, (-1.0,), (1.0,)), reset, step, 5)
     idle = Algorithm(lambda key: (), None, None, "replay", ("sample",))
-    config = LoopConfig(num_envs=2, capacity=1)
+    config = RunConfig(num_envs=2, capacity=1)
     keys = jax.random.split(jax.random.key(0), seeds)
     loop = jax.vmap(lambda key: init_loop(key, idle, env, config))(keys)
     jax.block_until_ready(loop)
@@ -110,7 +110,7 @@ def test_environments_are_reset_only_in_a_step_that_ends_an_episode(seeds):
 def test_no_random_number_is_drawn_twice_in_fifty_updates(make, signs, used):
     """The same noise for actor and critic, for acting and learning, or at every step: every key that draws is recorded."""
     env = make_multigoal(MultigoalConfig(noise_std=0.1, start_std=0.1, max_steps=5))
-    config = LoopConfig(num_envs=2, num_updates=2, batch_size=4, capacity=200, warmup_steps=10)
+    config = RunConfig(num_envs=2, num_updates=2, batch_size=4, capacity=200, warmup_steps=10)
     algorithm = make(env.spec)
 
     @jax.jit
@@ -129,7 +129,7 @@ def test_no_random_number_is_drawn_twice_in_fifty_updates(make, signs, used):
 
 def test_logged_return_is_that_of_whole_episodes_and_steps_are_counted_per_environment():
     """Reward 1 for 3 steps: the return is 3, whatever the number of environments and wherever a chunk is cut."""
-    env, config = make_counter(length=3), LoopConfig(num_envs=4, batch_size=4, capacity=100, warmup_steps=0)
+    env, config = make_counter(length=3), RunConfig(num_envs=4, batch_size=4, capacity=100, warmup_steps=0)
     algorithm = make_sac(env.spec, SacConfig(hidden=(4,)))
     key = jax.random.key(0)
     chunk = jax.jit(lambda loop: train_chunk(key, loop, algorithm, env, config, 5))
@@ -145,7 +145,7 @@ def test_logged_return_is_that_of_whole_episodes_and_steps_are_counted_per_envir
 
 def test_a_chunk_in_pieces_is_the_chunk_bit_for_bit():
     """A call of one round at a time, and one of all of them: the same state and metrics, and every step is told of."""
-    env, config = make_multigoal(), LoopConfig(num_envs=2, batch_size=8, capacity=200, warmup_steps=20)
+    env, config = make_multigoal(), RunConfig(num_envs=2, batch_size=8, capacity=200, warmup_steps=20)
     told, ends = [], []
     for piece in (1, 64):
         loop = DeviceLoop(env, lambda spec: make_sac(spec, SacConfig(hidden=(4,))), [0], config)

@@ -16,7 +16,7 @@ from s2ac.algorithms.protocol import Algorithm
 from s2ac.algorithms.start import box_of
 from s2ac.errors import check_name
 from s2ac.nets.critic import Critic, soft_update
-from s2ac.nets.mlp import init_mlp, mlp
+from s2ac.nets.mlp import descend, init_mlp, mlp
 from s2ac.ranges import NotNegative
 from s2ac.types import Array, EnvSpec, Key, Metrics, Params, Transition
 
@@ -70,11 +70,9 @@ def make_ddpg(spec: EnvSpec, config: DdpgConfig) -> Algorithm:
         values = jax.vmap(next_value, (None, 0))(state, batch.next_observation)
         target = jax.lax.stop_gradient(td_target(batch.reward, batch.terminated, config.discount, values))
         gradient, metrics = jax.grad(critic_loss, has_aux=True)(state.critic, batch, target, config.activations)
-        updates, critic_memory = optimiser.update(gradient, state.critic_memory)
-        critic = optax.apply_updates(state.critic, updates)
+        critic, critic_memory = descend(optimiser, gradient, state.critic_memory, state.critic)
         loss, gradient = jax.value_and_grad(actor_loss)(state.actor, critic, batch.observation)
-        updates, actor_memory = optimiser.update(gradient, state.actor_memory)
-        actor = optax.apply_updates(state.actor, updates)
+        actor, actor_memory = descend(optimiser, gradient, state.actor_memory, state.actor)
         state = DdpgState(
             critic,
             actor,

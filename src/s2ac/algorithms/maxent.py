@@ -37,6 +37,7 @@ from s2ac.algorithms.critics import (
 from s2ac.algorithms.protocol import ActionSample, Algorithm, Auxiliary, Executed, Policy
 from s2ac.algorithms.start import box_of
 from s2ac.algorithms.weights import effective_size, shares, soft_value
+from s2ac.nets.mlp import descend
 from s2ac.types import Array, EnvSpec, Key, Metrics, Params, Transition
 
 
@@ -72,12 +73,6 @@ class Parts(NamedTuple):
         """The policy's particles of one observation."""
         energy = energy_of(climbed, observation, self.config.activations)
         return self.policy.draw(key, params, observation, energy, alpha)
-
-
-def descend(optimiser: Any, gradient: Params, memory: Any, params: Params) -> tuple[Params, Any]:
-    """One step of an optimiser: the new parameters and its new memory."""
-    updates, memory = optimiser.update(gradient, memory, params)
-    return optax.apply_updates(params, updates), memory
 
 
 def critic_step(

@@ -24,7 +24,7 @@ from s2ac.algorithms.protocol import Algorithm
 from s2ac.algorithms.start import box_of
 from s2ac.distributions import Box, Gaussian
 from s2ac.errors import InvalidArgument, check_name
-from s2ac.nets.mlp import ACTIVATIONS, init_mlp, mlp
+from s2ac.nets.mlp import ACTIVATIONS, descend, init_mlp, mlp
 from s2ac.ranges import Count, Flag, NotNegative, Positive, Share, Sizes, between, one_of
 from s2ac.types import Array, EnvSpec, Key, Metrics, Params, Transition
 
@@ -248,8 +248,7 @@ def make_ppo(spec: EnvSpec, config: PpoConfig) -> Algorithm:
         def minibatch(carry: PpoState, index: Array) -> tuple[PpoState, Metrics]:
             part = jax.tree.map(lambda field: field[index], rows)
             gradient, metrics = jax.grad(heads.loss, has_aux=True)(carry.params, *part)
-            updates, memory = optimiser.update(gradient, carry.memory)
-            params = optax.apply_updates(carry.params, updates)
+            params, memory = descend(optimiser, gradient, carry.memory, carry.params)
             return carry._replace(params=params, memory=memory, update_step=carry.update_step + 1), metrics
 
         def epoch(carry: PpoState, key_epoch: Key) -> tuple[PpoState, Metrics]:

@@ -22,6 +22,7 @@ from s2ac.algorithms.start import box_of
 from s2ac.distributions import Box
 from s2ac.errors import check_name
 from s2ac.nets.critic import Critic, soft_update
+from s2ac.nets.mlp import descend
 from s2ac.ranges import Count, Flag, Positive
 from s2ac.types import Array, EnvSpec, Key, Metrics, Params, Transition
 
@@ -92,8 +93,7 @@ def make_sql(spec: EnvSpec, config: SqlConfig) -> Algorithm:
         values = jax.vmap(next_value)(jax.random.split(key_value, num), batch.next_observation)
         target = jax.lax.stop_gradient(td_target(batch.reward, batch.terminated, config.discount, values))
         gradient, metrics = jax.grad(critic_loss, has_aux=True)(state.critic, batch, target, config.activations)
-        updates, critic_memory = optimiser.update(gradient, state.critic_memory)
-        critic = optax.apply_updates(state.critic, updates)
+        critic, critic_memory = descend(optimiser, gradient, state.critic_memory, state.critic)
 
         def actor_loss(params: Params) -> Array:
             def one(k: Key, observation: Array) -> Array:
@@ -104,8 +104,7 @@ def make_sql(spec: EnvSpec, config: SqlConfig) -> Algorithm:
 
             return jnp.mean(jax.vmap(one)(jax.random.split(key_actor, num), batch.observation))
 
-        updates, actor_memory = optimiser.update(jax.grad(actor_loss)(state.actor), state.actor_memory)
-        actor = optax.apply_updates(state.actor, updates)
+        actor, actor_memory = descend(optimiser, jax.grad(actor_loss)(state.actor), state.actor_memory, state.actor)
         target_critic = soft_update(state.target, critic, config.target_rate)
         state = SqlState(critic, target_critic, actor, critic_memory, actor_memory, state.update_step + 1)
         return state, {**metrics, "soft_value": jnp.mean(values)}

@@ -46,14 +46,15 @@ class Evaluate:
         played = player.play(policy.states, rules, self.episodes)
         player.close()
         for rule, result in played.items():
-            for index, total in enumerate(result.total):
+            for index, (seed, total) in enumerate(zip(policy.config.seed_range, result.total, strict=True)):
                 said = (
                     f", {entry.describe(np.asarray(result.observation)[index, :, -1])}"
                     if entry and entry.describe
                     else ""
                 )
-                seed = f"seed {policy.config.first_seed + index}"
-                print(f"{rule}, {seed}: return {total.mean():.2f} ± {total.std():.2f} over {len(total)} episodes{said}")
+                print(
+                    f"{rule}, seed {seed}: return {total.mean():.2f} ± {total.std():.2f} over {len(total)} episodes{said}"
+                )
         if self.picture and entry and entry.draw:
             entry.draw(
                 np.asarray(played[rules[0]].observation), f"{policy.about['algo']}, {rules[0]}", Path(self.picture)

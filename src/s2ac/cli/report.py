@@ -27,9 +27,12 @@ class Report:
 
             print(f"report: {report_sweep(Path(self.runs[0]))}")
             return
-        from s2ac.report.write import run_report
+        from s2ac.output import say
+        from s2ac.report.write import write_report
+        from s2ac.text import printable
 
-        run_report([Path(run) for run in self.runs], Path(self.out) if self.out else None, self.clouds)
+        page = write_report([Path(run) for run in self.runs], Path(self.out) if self.out else None, self.clouds)
+        say(f"report: {printable(str(page))}")
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""The commands `train` and `evaluate`, behind the command line."""
+"""The command `train`: its flags are the fields of the run and of the algorithm."""
 
 import dataclasses
 from collections.abc import Callable

@@ -1,1 +1,1 @@
-"""Environments: `multigoal` in JAX, and an adapter for Gymnasium's."""
+"""Environments: in JAX ours and those of other libraries, and an adapter for Gymnasium's."""

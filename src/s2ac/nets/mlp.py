@@ -5,12 +5,13 @@ Weights start uniform in ±1/√fan-in. Everything is for one example; `vmap` gi
 
 from collections.abc import Callable, Sequence
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import optax
 
-from s2ac.types import Array, Key
+from s2ac.types import Array, Key, Params
 
 ACTIVATIONS: dict[str, Callable[[Array], Array]] = {
     "relu": jax.nn.relu,
@@ -58,3 +59,9 @@ def mlp(layers: Sequence[Layer], value: Array, activation: str) -> Array:
     for layer in layers[:-1]:
         value = ACTIVATIONS[activation](value @ layer.weight + layer.bias)
     return value @ layers[-1].weight + layers[-1].bias
+
+
+def descend(optimiser: Any, gradient: Params, memory: Any, params: Params) -> tuple[Params, Any]:
+    """One step of an optimiser: the new parameters and its new memory."""
+    updates, memory = optimiser.update(gradient, memory, params)
+    return optax.apply_updates(params, updates), memory

@@ -5,10 +5,7 @@ from typing import Any
 
 from s2ac.errors import S2acError
 from s2ac.runs.files import SMALL, parse_json, read_regular
-from s2ac.runs.lock import holder
-
-READS_FORMAT = 2
-"""The checkpoint format that this version reads; the one that `runs` writes, whose module would import JAX."""
+from s2ac.runs.manifest import FORMAT
 
 DEEPEST = 20
 """Levels of lists and objects in run.json; ours has four."""
@@ -37,9 +34,9 @@ def read_about(directory: Path) -> dict[str, Any]:
     if is_deep(about):
         raise UnreadableRun(f"{path} is damaged: it is nested too deeply; {_remedy(directory)}")
     kinds = {"env": str, "algo": str, "algorithm": dict, "run": dict}
-    if isinstance(about, dict) and isinstance(about.get("format"), int) and about["format"] > READS_FORMAT:
+    if isinstance(about, dict) and isinstance(about.get("format"), int) and about["format"] > FORMAT:
         raise UnreadableRun(
-            f"{path} has format {about['format']}, this version reads up to {READS_FORMAT}: install a newer s2ac"
+            f"{path} has format {about['format']}, this version reads up to {FORMAT}: install a newer s2ac"
         )
     for name, kind in kinds.items():
         if not isinstance(about, dict) or not isinstance(about.get(name), kind):
@@ -73,8 +70,3 @@ def newest_manifest(directory: Path) -> tuple[Path, dict[str, Any]] | None:
         except (OSError, ValueError, KeyError, TypeError):
             continue
     return None
-
-
-def is_running(directory: Path) -> bool:
-    """Whether a living process holds the run's lock."""
-    return holder(directory) is not None

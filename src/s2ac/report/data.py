@@ -15,10 +15,12 @@ import numpy as np
 
 import s2ac
 from s2ac.envs.gymnasium.adapter import CUSTOM
-from s2ac.report.about import READS_FORMAT, is_running, newest_manifest
+from s2ac.report.about import newest_manifest
 from s2ac.report.health import health, what
 from s2ac.report.progress import learning
 from s2ac.report.records import Reader, Series, mean_of_finite
+from s2ac.runs.lock import holder
+from s2ac.runs.manifest import FORMAT
 from s2ac.studies.statistics import Estimate, t_interval, welch_interval
 
 MOST_POINTS = 240
@@ -110,7 +112,7 @@ def one_run(reader: Reader, name: str, last: "Final | None", clouds: Any) -> dic
 
 def state_of(reader: Reader, done: int, total: int) -> str:
     """running, done, stopped or empty."""
-    if is_running(reader.directory):
+    if holder(reader.directory) is not None:
         return "running"
     if not reader.columns:
         return "empty"
@@ -258,10 +260,10 @@ def facts(reader: Reader, done: int, total: int) -> dict[str, Any]:
     if newest := newest_manifest(reader.directory):
         body = newest[1]
         number = body.get("format")
-        if not (isinstance(number, int) and 1 <= number <= READS_FORMAT):
+        if not (isinstance(number, int) and 1 <= number <= FORMAT):
             known = number if isinstance(number, int) else "no number"
             notes.append(
-                f"The newest checkpoint has format {known}, this version reads {READS_FORMAT}: "
+                f"The newest checkpoint has format {known}, this version reads {FORMAT}: "
                 "install the s2ac that wrote it."
             )
         kept = body.get("facts")

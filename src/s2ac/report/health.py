@@ -4,6 +4,7 @@ Whatever a verdict advises can be done with the run's own settings: a flag is ad
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -212,16 +213,6 @@ def sampler(reader: Reader) -> Verdict | None:
     )
 
 
-def critic(reader: Reader) -> Verdict | None:
-    """A critic whose error grows by orders of magnitude."""
-    return _diverging(reader, "critic_loss", "critic")
-
-
-def guide(reader: Reader) -> Verdict | None:
-    """The same of the critic that the sampler climbs."""
-    return _diverging(reader, "guide_loss", "guide")
-
-
 def clipped(reader: Reader) -> Verdict | None:
     """Targets beyond the values that categorical critics can say: they are cut, and such returns are underrated."""
     share = late(reader, "clipped")
@@ -234,8 +225,9 @@ def clipped(reader: Reader) -> Verdict | None:
     )
 
 
-def _diverging(reader: Reader, loss: str, who: str) -> Verdict | None:
-    series = reader.series("train", loss)
+def diverging(who: str, reader: Reader) -> Verdict | None:
+    """A critic, or the guide that the sampler climbs, whose error grows by orders of magnitude."""
+    series = reader.series("train", f"{who}_loss")
     if series is None or series.values.shape[1] < 10:
         return None
     curve = mean_of_finite(series.values, 0)
@@ -262,8 +254,8 @@ LOOKS: list[Callable[[Reader], Verdict | None]] = [
     temperature,
     spread,
     sampler,
-    critic,
-    guide,
+    partial(diverging, "critic"),
+    partial(diverging, "guide"),
     clipped,
     weights,
     folds,

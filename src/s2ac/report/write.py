@@ -1,4 +1,4 @@
-"""The commands `report` and `watch`."""
+"""A report from start to end: records and clouds in, the page out."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,13 +12,6 @@ from s2ac.report.records import Reader
 from s2ac.text import printable
 
 NO_CLOUDS = "Action clouds were left out: `s2ac report` on this run draws them."
-
-
-def run_report(directories: Sequence[Path], out: Path | None, clouds: bool = True) -> Path:
-    """Write the page of the runs and say where it is."""
-    path = write_report(directories, out, clouds)
-    say(f"report: {printable(str(path))}")
-    return path
 
 
 def write_report(directories: Sequence[Path], out: Path | None = None, clouds: bool = True) -> Path:

@@ -1,4 +1,4 @@
-"""Samplers whose samples carry a log-density, under one protocol; see `base` for it and `svgd` for the mathematics."""
+"""Samplers whose samples carry a log-density, under one protocol; see `protocol` for it and `svgd` for the mathematics."""
 
 from s2ac.samplers.forms import FORMS
 from s2ac.samplers.hmc import make_hmc
@@ -6,11 +6,8 @@ from s2ac.samplers.langevin import make_dld, make_sgld
 from s2ac.samplers.protocol import ParticleState, Sampler, SamplerInfo, check_finite, run
 from s2ac.samplers.svgd import TracerState, make_svgd
 
-SAMPLERS = {"svgd": make_svgd, "sgld": make_sgld, "dld": make_dld, "hmc": make_hmc}
-
 __all__ = [
     "FORMS",
-    "SAMPLERS",
     "ParticleState",
     "Sampler",
     "SamplerInfo",

@@ -14,7 +14,7 @@ from s2ac.output import say
 from s2ac.runs.files import make_directory, replace
 from s2ac.selftest.checks import CHECKS, Here, NotTried
 from s2ac.selftest.tiny import NotHeld
-from s2ac.text import markdown, printable
+from s2ac.text import escaped, printable
 from s2ac.training.run import fingerprint
 
 
@@ -83,9 +83,9 @@ def page_of(findings: list[Finding], about: dict[str, Any]) -> str:
         "",
         "| promise | verdict | figure | seconds |",
         "|---|---|---|---|",
-        *(f"| {markdown(f.promise)} | {WORDS[f.held]} | {markdown(f.figure)} | {f.seconds:g} |" for f in findings),
+        *(f"| {escaped(f.promise)} | {WORDS[f.held]} | {escaped(f.figure)} | {f.seconds:g} |" for f in findings),
         "",
-        *(f"- {name}: {markdown(value) or '–'}" for name, value in about.items()),
+        *(f"- {name}: {escaped(value) or '–'}" for name, value in about.items()),
     ]  # fmt: skip
     return "\n".join(lines) + "\n"
 

@@ -100,3 +100,8 @@ class RunConfig:
 
     def __post_init__(self) -> None:
         validate(self)
+
+    @property
+    def seed_range(self) -> range:
+        """The numbers of the seeds."""
+        return range(self.first_seed, self.first_seed + self.seeds)

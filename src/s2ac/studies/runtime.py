@@ -8,19 +8,20 @@ import os
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import jax
+import matplotlib.pyplot as plt
 import numpy as np
 import scipy.stats
 
 import s2ac
 from s2ac.algorithms import ALGORITHMS
-from s2ac.errors import S2acError, check_name
+from s2ac.errors import S2acError
 from s2ac.runs.files import parse_json
-from s2ac.studies.mujoco.jobs import SCALES, SYSTEMS, settings_of
+from s2ac.studies.mujoco.jobs import SCALES, settings_of
 from s2ac.studies.statistics import Estimate
 from s2ac.studies.study import (
     Claim,
@@ -28,13 +29,15 @@ from s2ac.studies.study import (
     Options,
     Record,
     Study,
-    figure_style,
+    check_options,
+    draw_all,
+    markdown,
     read_file,
-    save_figure,
     verdict,
     write_json,
 )
-from s2ac.text import markdown
+from s2ac.studies.systems import SYSTEMS, label
+from s2ac.text import escaped
 from s2ac.types import EnvSpec
 
 SIZES = {"Hopper": (11, 3), "Walker2d": (17, 6), "HalfCheetah": (17, 6), "Ant": (105, 8), "Humanoid": (348, 17)}
@@ -50,7 +53,7 @@ class Chooser(NamedTuple):
     @property
     def label(self) -> str:
         """As tables and figures call it."""
-        return SYSTEMS[self.system].label + (", M and L as in the paper" if self.given else "")
+        return label(self.system) + (", M and L as in the paper" if self.given else "")
 
     @property
     def rule(self) -> str:
@@ -173,13 +176,12 @@ def table(records: Record) -> str:
     """Milliseconds and ratios, a row for each size and batch."""
     about, rows = records["about"], records["rows"]
     systems = list(dict.fromkeys(row["system"] for row in rows))
-    device, cores, load, turns = (markdown(about[name]) for name in ("device", "cores", "load", "turns"))
+    device, cores, load, turns = (escaped(about[name]) for name in ("device", "cores", "load", "turns"))
     text = (
         f"Choosing actions on {device}, {cores} cores, load {load}: milliseconds per call, and in brackets the ratio to "
         f"SAC of the same turn with its 95 % interval; medians of {turns} turns.\n\n"
     )
-    names = [MEASURED[s].label for s in systems]
-    text += "| task | sizes | batch | " + " | ".join(names) + " |\n" + "|---" * (3 + len(names)) + "|\n"
+    lines = []
     for task, batch in dict.fromkeys((row["task"], row["batch"]) for row in rows):
         found = [row for row in rows if (row["task"], row["batch"]) == (task, batch)]
         cells = [
@@ -187,12 +189,8 @@ def table(records: Record) -> str:
             + ("" if r["system"] == "sac" else " ({:.2f} [{:.2f}, {:.2f}])".format(*r["ratio"]))
             for r in found
         ]
-        text += (
-            f"| {markdown(task)} | {markdown(tuple(found[0]['sizes']))} | {markdown(batch)} | "
-            + " | ".join(cells)
-            + " |\n"
-        )
-    return text
+        lines.append([escaped(task), escaped(tuple(found[0]["sizes"])), escaped(batch), *cells])
+    return text + markdown(["task", "sizes", "batch", *(MEASURED[s].label for s in systems)], lines)
 
 
 def decide(records: Record) -> Claim:
@@ -222,49 +220,39 @@ def decide(records: Record) -> Claim:
     )
 
 
-def draw(records: Record, directory: Path) -> Path:
+def _ratios(records: Record) -> plt.Figure:
     """Ratios to SAC by task."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
-    from s2ac.studies.mujoco.figures import COLOURS
-
     rows = records["rows"]
     batches, tasks = (list(dict.fromkeys(row[name] for row in rows)) for name in ("batch", "task"))
     systems = [s for s in dict.fromkeys(row["system"] for row in rows) if s != "sac"]
-    with plt.rc_context(figure_style()):
-        figure, axes = plt.subplots(1, len(batches), figsize=(5.4 * len(batches), 3.6), sharey=True, squeeze=False)
-        for panel, batch in zip(axes[0], batches, strict=True):
-            for index, system in enumerate(systems):
-                found = [r["ratio"] for r in rows if r["system"] == system and r["batch"] == batch]
-                middle, low, high = np.array(found).T
-                places = np.arange(len(found)) + 0.12 * (index - (len(systems) - 1) / 2)
-                timed = MEASURED[system]
-                panel.errorbar(
-                    places, middle, np.clip([middle - low, high - middle], 0, None), fmt="s" if timed.given else "o", markersize=4,
-                    capsize=2, color=COLOURS[timed.system], label=timed.label,
-                )  # fmt: skip
-            panel.axhline(1, color="black", linewidth=0.8)
-            panel.set_xticks(range(len(tasks)), [f"{t}\n{SIZES[t]}" for t in tasks], fontsize=7)
-            panel.set(title=f"batch {batch}", xlabel="task (observation, action size)", yscale="log")
-        ticks = [0.25, 0.5, 1, 2, 3, 5, 10, 20, 50, 100, 200]
-        axes[0, 0].set_yticks(ticks, [f"{tick:g}" for tick in ticks])
-        axes[0, 0].minorticks_off()
-        top = max(max(row["ratio"]) for row in rows)
-        axes[0, 0].set_ylim(min(0.4, 0.8 * min(min(row["ratio"]) for row in rows)), max(4.0, 1.3 * top))
-        axes[0, 0].set_ylabel("time to choose actions / SAC's time")
-        figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=5, fontsize=8)
-        about = records["about"]
-        figure.suptitle(
-            f"Action selection against SAC (line at 1), {about['device']}, medians of {about['turns']} turns, bars 95 %; "
-            "lower is faster",
-            fontsize=9,
-        )
-        save_figure(figure, directory, "runtime")
-        plt.close(figure)
-    return directory / "runtime.png"
+    figure, axes = plt.subplots(1, len(batches), figsize=(5.4 * len(batches), 3.6), sharey=True, squeeze=False)
+    for panel, batch in zip(axes[0], batches, strict=True):
+        for index, system in enumerate(systems):
+            found = [r["ratio"] for r in rows if r["system"] == system and r["batch"] == batch]
+            middle, low, high = np.array(found).T
+            places = np.arange(len(found)) + 0.12 * (index - (len(systems) - 1) / 2)
+            timed = MEASURED[system]
+            panel.errorbar(
+                places, middle, np.clip([middle - low, high - middle], 0, None), fmt="s" if timed.given else "o", markersize=4,
+                capsize=2, color=SYSTEMS[timed.system].colour, label=timed.label,
+            )  # fmt: skip
+        panel.axhline(1, color="black", linewidth=0.8)
+        panel.set_xticks(range(len(tasks)), [f"{t}\n{SIZES[t]}" for t in tasks], fontsize=7)
+        panel.set(title=f"batch {batch}", xlabel="task (observation, action size)", yscale="log")
+    ticks = [0.25, 0.5, 1, 2, 3, 5, 10, 20, 50, 100, 200]
+    axes[0, 0].set_yticks(ticks, [f"{tick:g}" for tick in ticks])
+    axes[0, 0].minorticks_off()
+    top = max(max(row["ratio"]) for row in rows)
+    axes[0, 0].set_ylim(min(0.4, 0.8 * min(min(row["ratio"]) for row in rows)), max(4.0, 1.3 * top))
+    axes[0, 0].set_ylabel("time to choose actions / SAC's time")
+    figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=5, fontsize=8)
+    about = records["about"]
+    figure.suptitle(
+        f"Action selection against SAC (line at 1), {about['device']}, medians of {about['turns']} turns, bars 95 %; "
+        "lower is faster",
+        fontsize=9,
+    )
+    return figure
 
 
 def _gathered(records: Record, command: str) -> Gathered:
@@ -273,8 +261,7 @@ def _gathered(records: Record, command: str) -> Gathered:
 
 
 def _run(directory: Path, options: Options) -> Gathered:
-    for task in options.tasks:
-        check_name("tasks", task, tuple(SIZES))
+    check_options(options, tasks=SIZES)
     records = measure(options.tasks or tuple(SIZES))
     write_json(directory / "records.json", records)
     return _gathered(records, "s2ac reproduce runtime")
@@ -286,5 +273,5 @@ def _read(directory: Path, options: Options) -> Gathered:
 
 STUDY = Study(
     frozenset({"tasks"}), _run, _read, lambda records: [decide(records)], lambda records: {"table.md": table(records)},
-    lambda records, directory: [draw(records, directory)], scale=None,
+    lambda records, directory: draw_all({"runtime": partial(_ratios, records)}, directory), scale="",
 )  # fmt: skip

@@ -25,7 +25,11 @@ class Estimate(NamedTuple):
     num: int
 
     def __str__(self) -> str:
-        return f"{self.value:.3f} [{self.low:.3f}, {self.high:.3f}], n = {self.num}"
+        return f"{self:.3f}, n = {self.num}"
+
+    def __format__(self, digits: str) -> str:
+        """The number with its interval, such as `0.65 [0.50, 0.80]` by `.2f`."""
+        return f"{self.value:{digits}} [{self.low:{digits}}, {self.high:{digits}}]" if digits else str(self)
 
 
 def t_interval(values: np.ndarray) -> Estimate:

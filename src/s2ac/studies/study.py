@@ -3,13 +3,14 @@
 import json
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeVar
 
+import numpy as np
 from tqdm import tqdm
 
-from s2ac.errors import InvalidArgument, S2acError
+from s2ac.errors import InvalidArgument, S2acError, check_name
 from s2ac.output import say
 from s2ac.runs.files import RECORDS, parse_json, read_regular, replace
 from s2ac.runs.records import read_records as read_lines
@@ -35,7 +36,7 @@ class Claim(NamedTuple):
 class Options(NamedTuple):
     """What `s2ac reproduce` may be asked for; each study says which of them it accepts."""
 
-    scale: str | None = None
+    scale: str = ""
     rewards: str = "released"
     tasks: tuple[str, ...] = ()
     systems: tuple[str, ...] = ()
@@ -77,8 +78,16 @@ class Study(NamedTuple):
     decide: Callable[[Any], list[Claim]]
     tables: Callable[[Any], dict[str, str]]  # files beside the figures
     figures: Callable[[Any, Path], list[Path]]
-    scale: str | None = "quick"  # the default; None for a study without scales
+    scale: str = "quick"  # the default; empty for a study without scales
     options_redrawn: frozenset[str] = frozenset()  # that --from-results accepts
+
+
+def check_options(options: Options, **known: Collection[str]) -> None:
+    """Refuse options whose names are not among those that the study knows."""
+    for option, names in known.items():
+        given = getattr(options, option)
+        for name in given if isinstance(given, tuple) else (given,):
+            check_name(option, name, names)
 
 
 def verdict(holds: bool) -> Literal["holds", "does not hold"]:
@@ -102,15 +111,18 @@ def open_output(path: str | os.PathLike[str]) -> Path:
 
 
 def write_json(path: Path, value: Any) -> None:
-    """Write aside and rename, so that a reader never sees half a file."""
-    aside = path.with_suffix(path.suffix + ".part")
-    aside.write_text(json.dumps(value, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
-    aside.replace(path)
+    """A whole file or none: a reader never sees half of it."""
+    replace(path, (json.dumps(value, indent=2, ensure_ascii=False) + "\n").encode())
 
 
 def read_file(path: Path) -> bytes:
     """The bytes of a file of records, or of what a link leads to; pipes and devices are refused."""
     return read_regular(Path(os.path.realpath(path)), RECORDS)
+
+
+def json_lines(records: Iterable[Record]) -> str:
+    """Records as text, a line each."""
+    return "".join(json.dumps(record, ensure_ascii=False) + "\n" for record in records)
 
 
 class RecordFile:
@@ -121,13 +133,13 @@ class RecordFile:
         self.records: list[Record] = []
         if resume and path.exists():
             self.records = read_lines(path)
-        replace(path, "".join(json.dumps(record, ensure_ascii=False) + "\n" for record in self.records).encode())
+        replace(path, json_lines(self.records).encode())
 
     def add(self, records: list[Record]) -> None:
         """Keep records in memory and on disk."""
         self.records += records
         with self.path.open("a", encoding="utf-8") as file:
-            file.write("".join(json.dumps(record, ensure_ascii=False) + "\n" for record in records))
+            file.write(json_lines(records))
 
 
 def read_records(path: Path, command: str, fields: tuple[str, ...]) -> list[Record]:
@@ -145,6 +157,15 @@ def read_records(path: Path, command: str, fields: tuple[str, ...]) -> list[Reco
         raise S2acError(f"{path} is damaged ({error}); `{command}` makes it again") from error
 
 
+def markdown(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table."""
+
+    def line(cells: Sequence[str]) -> str:
+        return "|" + "".join(f" {cell} |" if cell else " |" for cell in cells) + "\n"
+
+    return line(head) + "|" + "---|" * len(head) + "\n" + "".join(map(line, rows))
+
+
 def progress(items: Iterable[Item], describe: str, total: int) -> Iterator[Item]:
     """Go through `items` with a bar on a terminal and with plain lines elsewhere."""
     if sys.stderr.isatty():
@@ -155,10 +176,28 @@ def progress(items: Iterable[Item], describe: str, total: int) -> Iterator[Item]
         yield item
 
 
-def save_figure(figure: Any, directory: Path, name: str) -> None:
-    """Write a figure as PNG and PDF."""
-    for suffix in ("png", "pdf"):
-        figure.savefig(directory / f"{name}.{suffix}", dpi=150, bbox_inches="tight")
+def draw_all(pictures: Mapping[str, Callable[[], Any]], directory: Path) -> list[Path]:
+    """Make every figure, in the style of all of them, and write it as PNG and PDF; the PNGs."""
+    import matplotlib
+
+    matplotlib.use("Agg")  # files need no display
+    import matplotlib.pyplot as plt
+
+    with plt.rc_context(figure_style()):
+        for name, make in pictures.items():
+            figure = make()
+            for suffix in ("png", "pdf"):
+                figure.savefig(directory / f"{name}.{suffix}", dpi=150, bbox_inches="tight")
+            plt.close(figure)
+    return [directory / f"{name}.png" for name in pictures]
+
+
+def stack_columns(panel: Any, row: int, shares: np.ndarray, colours: Iterable[Any]) -> None:
+    """Shares `[agents, outcomes]` as columns side by side, in a row of a panel."""
+    num, bottom = max(1, len(shares)), np.full(len(shares), row - 0.4)
+    for share, colour in zip(0.8 * shares.T, colours, strict=True):
+        panel.bar((np.arange(len(shares)) + 0.5) / num, share, 1 / num, bottom, color=colour)
+        bottom += share
 
 
 def figure_style() -> Any:

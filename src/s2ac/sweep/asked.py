@@ -17,23 +17,20 @@ class Asked(NamedTuple):
     """A sweep as it was asked for. A list is tried value by value."""
 
     env: list[str]
-    algo: list[str]
-    seeds: int | list[int]  # so many in each run, or a run for each of these
-    steps: float | None
-    preset: str
-    settings: Values  # by name; those of one algorithm in a table of its name
-    out: str
-    on: str
-    cpus: int
-    gpus: float
-    retries: int
+    algo: list[str] = ["s2ac"]  # noqa: RUF012  never changed
+    seeds: int | list[int] = 1  # so many in each run, or a run for each of these
+    steps: float | None = None
+    preset: str = "default"
+    settings: Values = {}  # noqa: RUF012  by name; those of one algorithm in a table of its name
+    out: str = "runs/sweep"
+    on: str = "here"
+    cpus: int = 1
+    gpus: float = 0.0
+    retries: int = 3
     search: str = ""  # optuna: chooses so many samples from ranges and lists
     samples: int = 20
 
 
-DEFAULTS: Values = {
-    "algo": ["s2ac"], "seeds": 1, "steps": None, "preset": "default", "settings": {}, "on": "here", "cpus": 1, "gpus": 0.0, "retries": 3,
-}  # fmt: skip
 FREE = ("out", "on", "cpus", "gpus", "retries")
 """What the results do not depend on, or that a sweep that goes on may have otherwise. (Threads of a run are noted by the run itself.)"""
 
@@ -65,8 +62,8 @@ def read_asked(path: Path | None, flags: Mapping[str, Any], changes: tuple[str, 
     for name in found:
         if name not in Asked._fields:
             raise InvalidArgument(f"{text.at(name)}{name!r}: no such key{nearest(name, Asked._fields)}")
-    default_out = "runs/" + (path.stem if path else "sweep")
-    merged = {**DEFAULTS, "out": default_out, **found, **flags}
+    named = {"out": f"runs/{path.stem}"} if path else {}
+    merged = {**Asked._field_defaults, **named, **found, **flags}
     merged["settings"] = _changed(merged["settings"], changes)
     if not merged.get("env"):
         raise InvalidArgument(

@@ -30,8 +30,7 @@ class Planned(NamedTuple):
     @property
     def seeds(self) -> range:
         """Its seeds."""
-        run = self.settings.run
-        return range(run.first_seed, run.first_seed + run.seeds)
+        return self.settings.run.seed_range
 
 
 def plan(asked: Asked, text: Text) -> list[Planned]:
@@ -64,8 +63,7 @@ def planned(asked: Asked, env: str, algo: str, given: Values, chosen: Values, te
 def axes_of(asked: Asked, algo: str, text: Text) -> dict[str, list[Any]]:
     """The values of each setting of an algorithm; one where there is nothing to choose."""
     shared = {name: value for name, value in asked.settings.items() if name not in ALGORITHMS}
-    hints = typing.get_type_hints(RunConfig) | typing.get_type_hints(type(ALGORITHMS[algo].config))
-    axes = {}
+    hints, axes = hints_of(algo), {}
     for of, part in (("settings", shared), (algo, asked.settings.get(algo, {}))):
         for name, value in part.items():
             if name not in hints or name in OWN:
@@ -77,6 +75,11 @@ def axes_of(asked: Asked, algo: str, text: Text) -> dict[str, list[Any]]:
             if not axes[name]:
                 raise InvalidArgument(f"{text.at(name, of)}{name} = []: nothing to choose from")
     return axes
+
+
+def hints_of(algo: str) -> Values:
+    """The types of all fields of a run and of an algorithm."""
+    return typing.get_type_hints(RunConfig) | typing.get_type_hints(type(ALGORITHMS[algo].config))
 
 
 def check_names(asked: Asked, text: Text) -> None:
@@ -115,9 +118,9 @@ def _seeds(asked: Asked) -> Iterator[Values]:
 
 
 def _name(settings: Settings, chosen: Values) -> str:
-    first, count = settings.run.first_seed, settings.run.seeds
-    seeds = f"seed{first}" if count == 1 else f"seeds{first}-{first + count - 1}"
-    parts = [settings.env, settings.algo, *(f"{name}={_short(value)}" for name, value in chosen.items()), seeds]
+    seeds = settings.run.seed_range
+    which = f"seed{seeds[0]}" if len(seeds) == 1 else f"seeds{seeds[0]}-{seeds[-1]}"
+    parts = [settings.env, settings.algo, *(f"{name}={_short(value)}" for name, value in chosen.items()), which]
     name = re.sub(r"[^\w.=+-]+", "-", "-".join(parts))
     if len(name) <= LONGEST:
         return name

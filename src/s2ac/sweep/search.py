@@ -1,21 +1,18 @@
 """A search: Optuna chooses settings within ranges, and ASHA stops what does worse than others at the same step. On Ray, by its Tune."""
 
 import math
-import typing
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from s2ac.algorithms import ALGORITHMS
 from s2ac.errors import InvalidArgument, check_count, check_name, shown
 from s2ac.launch.calls import Place
 from s2ac.launch.cluster import cluster
 from s2ac.output import say
 from s2ac.runs.about import read_about
-from s2ac.settings import RunConfig
 from s2ac.sweep.asked import Asked, Text, Values
-from s2ac.sweep.plan import Planned, axes_of, check_names, planned
+from s2ac.sweep.plan import Planned, axes_of, check_names, hints_of, planned
 from s2ac.sweep.results import Progress, result_of
 from s2ac.sweep.work import train_one
 from s2ac.text import printable
@@ -48,6 +45,11 @@ class Space(NamedTuple):
         """The names of what is to be chosen."""
         return {*self.ranges, *self.lists}
 
+    def corner(self, end: str) -> Values:
+        """An end of every range, `low` or `high`, and the first of every list."""
+        first = {name: values[0] for name, values in self.lists.items()}
+        return first | {name: getattr(range_, end) for name, range_ in self.ranges.items()}
+
 
 def space_of(asked: Asked, text: Text) -> Space:
     """The space of a search; its ends are tried as settings before anything runs."""
@@ -60,7 +62,7 @@ def space_of(asked: Asked, text: Text) -> Space:
     if isinstance(asked.seeds, list):
         raise InvalidArgument(f"{text.at('seeds')}seeds = {asked.seeds}: must be a number in a search")
     algo = asked.algo[0]
-    hints = typing.get_type_hints(RunConfig) | typing.get_type_hints(type(ALGORITHMS[algo].config))
+    hints = hints_of(algo)
     space = Space({}, {}, {"seeds": asked.seeds})
     for name, values in axes_of(asked, algo, text).items():
         if isinstance(values[0], dict):
@@ -73,11 +75,8 @@ def space_of(asked: Asked, text: Text) -> Space:
         raise InvalidArgument(
             "a search needs something to choose: a range, as in step_size = {low = 0.01, high = 1.0, log = true}, or a list"
         )
-    first = {name: values[0] for name, values in space.lists.items()}
     for end in ("low", "high"):
-        settings = run_of(
-            asked, space, {**first, **{n: getattr(r, end) for n, r in space.ranges.items()}}, text
-        ).settings
+        settings = run_of(asked, space, space.corner(end), text).settings
     if "evaluate_every" not in space.fixed | space.lists:
         space.fixed["evaluate_every"] = max(1, int(settings.run.steps) // 3 ** (RUNGS - 1))
     return space
@@ -169,7 +168,7 @@ def search(
                     say(printable(f"skipped: {key}: {error}"))
             return names[key]
 
-        steps = int(run_of(asked, space, _any(space), text).settings.run.steps)
+        steps = int(run_of(asked, space, space.corner("low"), text).settings.run.steps)
         how = tune.TuneConfig(
             metric="return", mode="max", num_samples=asked.samples, search_alg=OptunaSearch(seed=0, points_to_evaluate=usual_of(asked, space, text) or None),
             scheduler=ASHAScheduler("env_step", max_t=2 * steps, grace_period=max(1, steps // 3 ** (RUNGS - 1)), reduction_factor=3),
@@ -192,11 +191,6 @@ def _report(tune: Any, run: Planned, rows: list[dict[str, Any]]) -> bool:
         mean = sum(row["return"] for row in found) / len(found)
         tune.report({"return": mean, "env_step": found[0]["env_step"]})
     return True
-
-
-def _any(space: Space) -> Values:
-    """Something of the space."""
-    return {**{n: r.low for n, r in space.ranges.items()}, **{n: values[0] for n, values in space.lists.items()}}
 
 
 def _tune_space(tune: Any, space: Space) -> dict[str, Any]:

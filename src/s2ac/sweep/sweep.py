@@ -18,7 +18,7 @@ from s2ac.output import say
 from s2ac.runs.files import SMALL, parse_json, read_regular
 from s2ac.runs.places import checked_path
 from s2ac.studies.study import open_output, write_json
-from s2ac.sweep.asked import DEFAULTS, FREE, Asked, Text
+from s2ac.sweep.asked import FREE, Asked, Text
 from s2ac.sweep.page import write_page
 from s2ac.sweep.plan import plan
 from s2ac.sweep.results import Progress
@@ -63,7 +63,7 @@ def _remember(path: Path, asked: Asked) -> None:
 def _remembered(path: Path) -> Asked:
     """What sweep.json says was asked for."""
     try:
-        return Asked(**{**DEFAULTS, **parse_json(read_regular(path, SMALL))["asked"]})
+        return Asked(**parse_json(read_regular(path, SMALL))["asked"])
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise S2acError(f"{path} is damaged: put it back from a copy, or take another --out") from error
 

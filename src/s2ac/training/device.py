@@ -16,12 +16,12 @@ from jax.custom_batching import custom_vmap
 from s2ac import replay as buffer
 from s2ac.algorithms.protocol import Algorithm
 from s2ac.envs.jax_env import JaxEnv
+from s2ac.settings import RunConfig
 from s2ac.training.evaluate import DevicePlayer, Episodes
 from s2ac.training.loop import (
     INIT,
     RESET,
     STEP,
-    LoopConfig,
     LoopState,
     Tick,
     capacity_of,
@@ -48,7 +48,7 @@ PIECE_SECONDS = 0.3
 """A compiled call that is shorter is followed by one of four times as many rounds: the bar moves, and nobody waits for calls."""
 
 
-def init_loop(key: Key, algorithm: Algorithm, env: JaxEnv, config: LoopConfig) -> LoopState:
+def init_loop(key: Key, algorithm: Algorithm, env: JaxEnv, config: RunConfig) -> LoopState:
     """A run that is about to start."""
     keys = jax.random.split(stream(key, RESET, 0), config.num_envs)
     env_state, observation = jax.vmap(env.reset)(keys)
@@ -118,7 +118,7 @@ def env_steps(
 
 
 def train_round(
-    key: Key, loop: LoopState, algorithm: Algorithm, env: JaxEnv, config: LoopConfig
+    key: Key, loop: LoopState, algorithm: Algorithm, env: JaxEnv, config: RunConfig
 ) -> tuple[LoopState, Metrics]:
     """`horizon` steps of the environments, then the updates."""
     start = loop.iteration
@@ -130,7 +130,7 @@ def train_round(
     return loop, {**metrics, **jax.tree.map(jnp.sum, finished)}
 
 
-def warm_up(key: Key, loop: LoopState, algorithm: Algorithm, env: JaxEnv, config: LoopConfig) -> LoopState:
+def warm_up(key: Key, loop: LoopState, algorithm: Algorithm, env: JaxEnv, config: RunConfig) -> LoopState:
     """Fill the replay with uniform actions; nothing is learned. On-policy algorithms skip it."""
     if algorithm.experience == "rollout":
         return loop
@@ -139,7 +139,7 @@ def warm_up(key: Key, loop: LoopState, algorithm: Algorithm, env: JaxEnv, config
 
 
 def uniform_steps(
-    key: Key, carry: Carry, algorithm: Algorithm, env: JaxEnv, config: LoopConfig, steps: Array | int
+    key: Key, carry: Carry, algorithm: Algorithm, env: JaxEnv, config: RunConfig, steps: Array | int
 ) -> Carry:
     """So many steps of every environment with uniform actions, for the replay; the returns of what ended are added to the sums."""
 
@@ -162,7 +162,7 @@ def train_rounds(key: Key, carry: Carry, one_round: Round, rounds: Array | int) 
 
 
 def train_chunk(
-    key: Key, loop: LoopState, algorithm: Algorithm, env: JaxEnv, config: LoopConfig, rounds: int
+    key: Key, loop: LoopState, algorithm: Algorithm, env: JaxEnv, config: RunConfig, rounds: int
 ) -> tuple[LoopState, Metrics]:
     """`rounds` rounds and their metrics."""
     one_round = jax.jit(lambda key, loop: train_round(key, loop, algorithm, env, config))
@@ -175,7 +175,7 @@ class DeviceLoop:
     """Training of several seeds on an environment in JAX; the same interface as `HostLoop`."""
 
     def __init__(
-        self, env: JaxEnv, make_algorithm: Callable[[EnvSpec], Algorithm], seeds: list[int], config: LoopConfig
+        self, env: JaxEnv, make_algorithm: Callable[[EnvSpec], Algorithm], seeds: list[int], config: RunConfig
     ) -> None:
         """Make the algorithm and its compiled functions."""
         self.env, self.spec, self._seeds = env, env.spec, seeds

@@ -53,18 +53,18 @@ def make_player(
     name: str, make: Make, algorithm: Algorithm, spec: EnvSpec, config: RunConfig, options: Any = None
 ) -> Player:
     """The player for an environment's name; `make` makes one that the name does not. `options` are the compiler's."""
-    seeds = list(range(config.first_seed, config.first_seed + config.seeds))
+    seeds = list(config.seed_range)
     if compiled := jax_env(name, make):
         keys = jax.vmap(jax.random.key)(jnp.array(seeds))
         return DevicePlayer(compiled, algorithm, SideBySide(keys, options))
     assert not isinstance(make, JaxEnv)
-    limits: dict[str, Any] = {
-        "max_value": config.max_value,
-        "workers": config.workers,
-        "timeout": config.worker_timeout,
-    }
     act = compiled_act(algorithm, spec, options)
-    return HostPlayer(make or maker_of(name), name, algorithm, spec, seeds, act, **limits)
+    return HostPlayer(make or maker_of(name), name, algorithm, spec, seeds, act, **limits_of(config))
+
+
+def limits_of(config: RunConfig) -> dict[str, Any]:
+    """What a run's settings say to `HostEnvs`."""
+    return {"max_value": config.max_value, "workers": config.workers, "timeout": config.worker_timeout}
 
 
 def evaluate(key: Key, state: Any, algorithm: Algorithm, env: JaxEnv, rule: str, num_episodes: int) -> Episodes:

@@ -17,14 +17,15 @@ import numpy as np
 
 from s2ac import replay as buffer
 from s2ac.algorithms.protocol import Algorithm
-from s2ac.envs.gymnasium.adapter import HostEnvs, MakeEnv, layout_of, spec_of, unpack
-from s2ac.envs.gymnasium.simulators import made
+from s2ac.envs.gymnasium.adapter import HostEnvs, unpack
+from s2ac.envs.gymnasium.simulators import MakeEnv
+from s2ac.envs.registry import probe
 from s2ac.errors import InvalidArgument
-from s2ac.training.evaluate import Episodes, HostPlayer, compiled_act
+from s2ac.settings import RunConfig
+from s2ac.training.evaluate import Episodes, HostPlayer, compiled_act, limits_of
 from s2ac.training.loop import (
     ACT,
     INIT,
-    LoopConfig,
     LoopState,
     Tick,
     capacity_of,
@@ -79,13 +80,11 @@ class HostLoop:
         name: str,
         make_algorithm: Callable[[EnvSpec], Algorithm],
         seeds: list[int],
-        config: LoopConfig,
+        config: RunConfig,
     ) -> None:
         """Make the environments, the algorithm and its compiled functions."""
         self.make, self.name, self.seeds, self.config = make, name, seeds, config
-        probe = made(make, name)
-        self.spec, self.layout = spec_of(probe, name), layout_of(probe.observation_space)
-        probe.close()
+        self.spec, self.layout = probe(name, make)
         self.algorithm = make_algorithm(self.spec)
         round_rows = config.horizon * config.num_envs + config.batch_size
         check_memory(self.spec, capacity_of(self.algorithm, config), len(seeds), round_rows)
@@ -93,11 +92,7 @@ class HostLoop:
         if self.config.overlap and self.algorithm.experience == "rollout":
             raise InvalidArgument("overlap = True: an on-policy algorithm cannot act with old parameters; use False")
         self.keys = jax.vmap(jax.random.key)(np.array(seeds))
-        limits: dict[str, Any] = {
-            "max_value": config.max_value,
-            "workers": config.workers,
-            "timeout": config.worker_timeout,
-        }
+        limits = limits_of(config)
         self.envs = HostEnvs(make, name, seeds, config.num_envs, TRAINING, spec=self.spec, **limits)
         self._compile()
         self.player = HostPlayer(make, name, self.algorithm, self.spec, seeds, self._act, **limits)

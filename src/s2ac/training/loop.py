@@ -1,4 +1,4 @@
-"""What the loops for environments in JAX and for Gymnasium's share: their settings, their state, their random keys and a round of learning.
+"""What the loops for environments in JAX and for Gymnasium's share: their state, their random keys and a round of learning.
 
 Random keys are derived from (seed's key, stream, iteration), never carried, so a resumed run needs only its iteration.
 """
@@ -14,6 +14,7 @@ from jax.extend import core
 from s2ac import replay as buffer
 from s2ac.algorithms.protocol import Algorithm
 from s2ac.replay import Replay
+from s2ac.settings import RunConfig
 from s2ac.types import Array, EnvSpec, Key, Metrics, Transition
 
 INIT, RESET, ACT, STEP, UPDATE, EVALUATE, HOLD = range(7)  # the streams of random numbers
@@ -27,22 +28,6 @@ def ignore(steps: int) -> None:
     """A `Tick` for nobody."""
 
 
-class LoopConfig(NamedTuple):
-    """How experience is gathered and used."""
-
-    num_envs: int = 1  # environments per seed
-    horizon: int = 1  # environment steps of each between two rounds of updates
-    num_updates: int = 1  # gradient updates per round
-    hold: int = 1  # steps for which an environment may keep the random key that it acts with
-    batch_size: int = 256
-    capacity: int = 100_000
-    warmup_steps: int = 1_000  # environment steps of uniform actions before the first update
-    max_value: float = 1e8  # largest observation or reward of a Gymnasium environment
-    workers: int = 0  # processes that step Gymnasium environments
-    worker_timeout: float = 120.0  # seconds
-    overlap: bool = False  # whether Gymnasium environments step while the last round is learned
-
-
 class LoopState(NamedTuple):
     """Everything that a run of one seed carries."""
 
@@ -54,12 +39,12 @@ class LoopState(NamedTuple):
     iteration: Array  # int32
 
 
-def capacity_of(algorithm: Algorithm, config: LoopConfig) -> int:
+def capacity_of(algorithm: Algorithm, config: RunConfig) -> int:
     """Transitions that the replay keeps; an algorithm that learns from its rollouts keeps none, and gets room for one."""
     return 1 if algorithm.experience == "rollout" else config.capacity
 
 
-def empty_replay(spec: EnvSpec, algorithm: Algorithm, config: LoopConfig) -> Replay:
+def empty_replay(spec: EnvSpec, algorithm: Algorithm, config: RunConfig) -> Replay:
     """A replay without rows, for this algorithm."""
     discount = algorithm.scale_rewards
     scale = () if discount is None else buffer.init_scale(config.num_envs, discount)
@@ -86,7 +71,7 @@ def keys_to_act(key: Key, iteration: Array, num: int, hold: int = 1) -> Key:
 
 
 def learn(
-    key: Key, learner: tuple[Any, Replay], rows: Transition, start: Array, algorithm: Algorithm, config: LoopConfig
+    key: Key, learner: tuple[Any, Replay], rows: Transition, start: Array, algorithm: Algorithm, config: RunConfig
 ) -> tuple[tuple[Any, Replay], Metrics]:
     """The updates of one round, of both loops: `rows` `[T, N, …]` were gathered from iteration `start` on.
 

@@ -35,7 +35,7 @@ from s2ac.settings.run import OF_GYMNASIUM, OF_REPLAY
 from s2ac.training.device import DeviceLoop
 from s2ac.training.host import HostLoop
 from s2ac.training.loggers import check_loggers
-from s2ac.training.loop import LoopConfig, LoopState, Tick, ignore, no_episodes, with_warm_up
+from s2ac.training.loop import LoopState, Tick, ignore, no_episodes, with_warm_up
 from s2ac.types import Transition
 
 
@@ -61,10 +61,10 @@ class Run:
         """`make_env` makes an environment of the user's own, which `env_name` then only describes."""
         check_loggers(config)
         check_name("algo", algo, ALGORITHMS)
-        rollout, parts = config.horizon * config.num_envs, getattr(algorithm_config, "num_minibatches", 1)
-        if rollout % parts:
+        self.steps_per_round, parts = config.horizon * config.num_envs, getattr(algorithm_config, "num_minibatches", 1)
+        if self.steps_per_round % parts:
             raise InvalidArgument(
-                f"num_minibatches = {parts}: must divide a rollout, horizon · num_envs = {rollout} steps"
+                f"num_minibatches = {parts}: must divide a rollout, horizon · num_envs = {self.steps_per_round} steps"
             )
         if algo == "ppo":
             check_has_effect(config, OF_REPLAY, "on ppo, which learns from its rollouts")
@@ -76,20 +76,18 @@ class Run:
             "algorithm": dataclasses.asdict(algorithm_config),
             "run": dataclasses.asdict(config),
         }
-        loop = LoopConfig(**{name: getattr(config, name) for name in LoopConfig._fields})
-        seeds = list(range(config.first_seed, config.first_seed + config.seeds))
+        seeds = list(config.seed_range)
         make = lambda spec: ALGORITHMS[algo].make(spec, algorithm_config)  # noqa: E731
         self.loop: DeviceLoop | HostLoop
         if compiled := jax_env(env_name, make_env):
             check_has_effect(config, OF_GYMNASIUM, f"on {env_name}, which is written in JAX")
-            self.loop = DeviceLoop(compiled, make, seeds, loop)
+            self.loop = DeviceLoop(compiled, make, seeds, config)
         else:
             assert not isinstance(make_env, JaxEnv)
-            self.loop = HostLoop(make_env or maker_of(env_name), env_name, make, seeds, loop)
+            self.loop = HostLoop(make_env or maker_of(env_name), env_name, make, seeds, config)
         self.algorithm = self.loop.algorithm
         for rule in config.select:
             check_name("select", rule, self.algorithm.rules)
-        self.steps_per_round = loop.num_envs * loop.horizon
         self.env_step = 0
         self.warm_left = 0 if self.algorithm.experience == "rollout" else config.warmup_steps
         self.records: Records | None = None
@@ -142,12 +140,12 @@ class Run:
         return [
             {
                 "kind": "train",
-                "seed": self.config.first_seed + index,
+                "seed": seed,
                 "env_step": self.env_step,
                 **{name: float(values[index]) for name, values in metrics.items()},
                 "wall_steps_per_second": round(speed, 1),
             }
-            for index in range(self.config.seeds)
+            for index, seed in enumerate(self.config.seed_range)
         ]
 
     def _check_finite(self, named: Mapping[str, Any]) -> None:
@@ -155,7 +153,7 @@ class Run:
         for name, values in named.items():
             if values.dtype.kind == "f" and not np.isfinite(values).all():
                 whole = np.isfinite(values).reshape(self.config.seeds, -1).all(axis=1)
-                seed = self.config.first_seed + int(np.argmin(whole))
+                seed = self.config.seed_range[int(np.argmin(whole))]
                 raise Diverged(
                     f"{name} of seed {seed} is not finite after {self.env_step} steps; the last checkpoint is good"
                 )
@@ -168,11 +166,11 @@ class Run:
         """Records of an evaluation by every rule asked for."""
         rows = []
         for rule, played in self.loop.play(self.config.select, self.config.episodes).items():
-            for index in range(self.config.seeds):
+            for index, seed in enumerate(self.config.seed_range):
                 rows.append(
                     {
                         "kind": "evaluation",
-                        "seed": self.config.first_seed + index,
+                        "seed": seed,
                         "env_step": self.env_step,
                         "rule": rule,
                         "return": float(played.total[index].mean()),

@@ -8,7 +8,7 @@ Importing this module imports no JAX.
 
 import difflib
 import importlib
-from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import gymnasium
@@ -46,22 +46,16 @@ class HostStep(NamedTuple):
     observation: np.ndarray  # where the next step starts: the successor, or the first observation of a new episode
 
 
-@dataclass(frozen=True)
-class Registered:
-    """Makes the environment registered under a name; can be sent to another process."""
-
-    name: str
-
-    def __call__(self) -> gymnasium.Env:
-        """One more of them."""
-        identity = registered(self.name)
-        try:
-            if "mujoco" in str(gymnasium.spec(identity).entry_point):
-                quiet_mujoco()  # reading a model can warn already
-            return gymnasium.make(identity, disable_env_checker=True)  # the adapter checks every number itself
-        except (gymnasium.error.DependencyNotInstalled, ModuleNotFoundError) as error:
-            remedy = "; pip install 's2ac[mujoco]'" if "mujoco" in str(error).lower() else ""
-            raise InvalidArgument(f"env = {self.name!r} needs a package that is missing ({error}){remedy}") from error
+def make_registered(name: str) -> gymnasium.Env:
+    """One more of the environments registered under a name."""
+    identity = registered(name)
+    try:
+        if "mujoco" in str(gymnasium.spec(identity).entry_point):
+            quiet_mujoco()  # reading a model can warn already
+        return gymnasium.make(identity, disable_env_checker=True)  # the adapter checks every number itself
+    except (gymnasium.error.DependencyNotInstalled, ModuleNotFoundError) as error:
+        remedy = "; pip install 's2ac[mujoco]'" if "mujoco" in str(error).lower() else ""
+        raise InvalidArgument(f"env = {name!r} needs a package that is missing ({error}){remedy}") from error
 
 
 def module_and_id(name: str) -> tuple[str, str]:
@@ -101,7 +95,7 @@ def maker(name: str, others: tuple[str, ...] = ()) -> MakeEnv:
         near = difflib.get_close_matches(identity, [*others, *gymnasium.registry], n=1)
         hint = f" (did you mean {near[0]!r}?)" if near else ""
         raise InvalidArgument(f"env = {name!r}: Gymnasium knows no such environment{hint}") from error
-    return Registered(name)
+    return partial(make_registered, name)  # can be sent to another process
 
 
 def spec_of(env: gymnasium.Env, name: str) -> "EnvSpec":
@@ -240,18 +234,14 @@ class HostEnvs:
     def step(self, actions: np.ndarray) -> HostStep:
         """Step every environment by actions `[S, N, D]`, clipped into the box; those that end are reset."""
         self.send(actions)
-        return self.receive()
+        return unpack(self.receive_block(), self.spec.observation_size)
 
     def send(self, actions: np.ndarray) -> None:
-        """Begin a step; `receive` must follow."""
+        """Begin a step; `receive_block` must follow."""
         self.step_count += 1
         board = self.team.board.action
         board[:] = np.clip(actions, self.low, self.high).reshape(board.shape)
         self.team.send(self.step_count)
-
-    def receive(self) -> HostStep:
-        """The step that was begun."""
-        return unpack(self.receive_block(), self.spec.observation_size)
 
     def receive_block(self) -> np.ndarray:
         """The step that was begun, in one array; `unpack` names its parts."""

@@ -67,7 +67,7 @@ class Shared(NamedTuple):
 
 
 class Workers:
-    """A team of processes; see `s2ac.envs.gymnasium.Team`."""
+    """A team of processes; see `adapter.Team`."""
 
     def __init__(
         self, make: MakeEnv, job: Job, places: list[Place], spec: "EnvSpec", workers: int, timeout: float

@@ -33,20 +33,3 @@ def draw(
             canvas.line(begin, end, 0.05, PATH)
         canvas.disc(path[-1], 0.18, BALL)
     return canvas.picture
-
-
-def draw_all(size: int = 300) -> np.ndarray:
-    """The three mazes side by side, on a common scale."""
-    mazes = {name: maze_of(name) for name in ("simple", "medium", "hard")}
-    longest = max(max(maze.width, maze.height) for maze in mazes.values())
-    pictures = [
-        draw(PointMazeConfig(name), [], maze, round(size * max(maze.width, maze.height) / longest))
-        for name, maze in mazes.items()
-    ]
-    height, gap = max(len(picture) for picture in pictures), size // 12
-    framed = []
-    for picture in pictures:
-        above = (height - len(picture)) // 2
-        below = height - len(picture) - above
-        framed.append(np.pad(picture, ((above, below), (0, gap), (0, 0)), constant_values=255))
-    return np.concatenate(framed, axis=1)[:, :-gap]

@@ -19,6 +19,8 @@ from s2ac.envs.pointmaze.maps import maze_of
 from s2ac.envs.pointmaze.rules import PointMazeConfig, goal_at, touches_obstacle
 from s2ac.errors import InvalidArgument
 
+TRIES = 5
+
 __all__ = [
     "goal_shares",
     "goals_reached",
@@ -57,22 +59,22 @@ def kept_goal(num_reached: int, num_goals: int) -> float:
     return 1 - math.comb(num_goals - num_reached, removed - num_reached) / math.comb(num_goals, removed)
 
 
-def removal_robustness(reached: np.ndarray, num_goals: int, tries: int = 5) -> float:
-    """`kept_goal` of the goals reached in `tries` consecutive episodes, averaged over such groups."""
-    groups = _groups(reached, tries)
+def removal_robustness(reached: np.ndarray, num_goals: int) -> float:
+    """`kept_goal` of the goals reached in five consecutive episodes, averaged over such groups."""
+    groups = _groups(reached)
     if groups.max() >= num_goals:
         raise InvalidArgument(f"reached: there is no goal {groups.max()}, only 0 to {num_goals - 1}")
     return float(np.mean([kept_goal(goals_reached(group), num_goals) for group in groups]))
 
 
-def obstacle_robustness(reached: np.ndarray, tries: int = 5) -> float:
-    """Share of groups of `tries` consecutive episodes with any success; the episodes are of the obstacle test."""
-    return float(np.mean(np.any(_groups(reached, tries) >= 0, axis=1)))
+def obstacle_robustness(reached: np.ndarray) -> float:
+    """Share of groups of five consecutive episodes with any success; the episodes are of the obstacle test."""
+    return float(np.mean(np.any(_groups(reached) >= 0, axis=1)))
 
 
-def _groups(reached: np.ndarray, tries: int) -> np.ndarray:
-    """Consecutive episodes, `[G, tries]`."""
+def _groups(reached: np.ndarray) -> np.ndarray:
+    """Consecutive episodes, `[G, TRIES]`."""
     reached = np.asarray(reached)
-    if tries < 1 or reached.ndim != 1 or not reached.size or reached.size % tries:
-        raise InvalidArgument(f"reached of shape {reached.shape}: must be of a multiple of {tries} episodes, in a row")
-    return reached.reshape(-1, tries)
+    if reached.ndim != 1 or not reached.size or reached.size % TRIES:
+        raise InvalidArgument(f"reached of shape {reached.shape}: must be of a multiple of {TRIES} episodes, in a row")
+    return reached.reshape(-1, TRIES)

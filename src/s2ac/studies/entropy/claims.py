@@ -8,7 +8,7 @@ from s2ac.studies.entropy.experiments import BANDWIDTHS, GROWTH, SIZES
 from s2ac.studies.entropy.targets import FIGURE_ENTROPY
 from s2ac.studies.entropy.which import STUDIED, TABLE
 from s2ac.studies.statistics import t_interval
-from s2ac.studies.study import Claim, Record, interval, verdict
+from s2ac.studies.study import Claim, Record, interval, markdown, verdict
 
 
 def select(records: list[Record], study: str, **fields: Any) -> list[Record]:
@@ -80,13 +80,12 @@ def _claim_growth(records: list[Record]) -> Claim:
 
 def which_table(records: list[Record]) -> str:
     """Markdown: for each row of `TABLE`, every form's number beside the true entropy of one of its particles."""
-    lines = ["| setting | start | " + " | ".join(f"{form}: number / truth" for form in STUDIED) + " |"]
-    lines.append("|" + "---|" * (2 + len(STUDIED)))
+    lines = []
     for setting in TABLE:
         found = {r["form"]: r for r in select(records, "which", setting=setting._asdict())}
         if set(found) == set(STUDIED):
             cells = [
                 f"{r['number']['value']:.3f} / {r['truth']['value']:.3f}" for r in (found[form] for form in STUDIED)
             ]
-            lines.append(f"| {setting.label} | {found['all']['start']:.2f} | " + " | ".join(cells) + " |")
-    return "\n".join(lines) + "\n"
+            lines.append([setting.label, f"{found['all']['start']:.2f}", *cells])
+    return markdown(["setting", "start", *(f"{form}: number / truth" for form in STUDIED)], lines)

@@ -1,11 +1,8 @@
 """The entropy study's figures, drawn from its records alone."""
 
+from functools import partial
 from pathlib import Path
 from typing import Any
-
-import matplotlib
-
-matplotlib.use("Agg")
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -15,7 +12,7 @@ from s2ac.studies.entropy.experiments import BANDWIDTHS, COUNTS, GROWTH, SIZES
 from s2ac.studies.entropy.targets import FIGURE_COVARIANCE, FIGURE_ENTROPY, FIGURE_MEAN
 from s2ac.studies.entropy.which import BASE, STUDIED, TABLE
 from s2ac.studies.statistics import calibration, t_interval
-from s2ac.studies.study import Record, figure_style, save_figure
+from s2ac.studies.study import Record, draw_all
 
 COLOURS = dict(zip(STUDIED, ("#4477aa", "#66ccee", "#ee6677", "#228833", "#ccbb44"), strict=True))
 MARKERS = dict(zip(STUDIED, "osD^v", strict=True))
@@ -23,7 +20,7 @@ MARKERS = dict(zip(STUDIED, "osD^v", strict=True))
 
 def draw(records: list[Record], directory: Path) -> list[Path]:
     """Draw every figure whose records are there; returns the PNGs."""
-    figures = {
+    pictures = {
         "figure_4a_samplers": (_samplers, "samplers"),
         "figure_4b_bandwidth": (_bandwidth, "bandwidth"),
         "figure_4c_components": (_components, "growth"),
@@ -33,24 +30,18 @@ def draw(records: list[Record], directory: Path) -> list[Path]:
         "which_entropy_sweeps": (_sweeps, "sweep"),
         "dispersion": (_dispersion, "dispersion"),
     }
-    drawn = []
-    with plt.rc_context(figure_style()):
-        for name, (function, study) in figures.items():
-            has_sweeps = len(select(records, "which")) > len(TABLE) * len(STUDIED)
-            if has_sweeps if study == "sweep" else select(records, study):
-                figure = function(records)
-                save_figure(figure, directory, name)
-                plt.close(figure)
-                drawn.append(directory / f"{name}.png")
-    return drawn
+    studies = {record["study"] for record in records}
+    if len(select(records, "which")) > len(TABLE) * len(STUDIED):
+        studies.add("sweep")
+    return draw_all({n: partial(make, records) for n, (make, study) in pictures.items() if study in studies}, directory)
 
 
-def _target_contours(axes: Any, limit: float = 7.0) -> None:
-    grid = np.linspace(-limit, limit, 120)
+def _target_contours(axes: Any) -> None:
+    grid = np.linspace(-7, 7, 120)
     points = np.stack(np.meshgrid(grid, grid), axis=-1) - np.asarray(FIGURE_MEAN)
     squared = np.einsum("...i,ij,...j", points, np.linalg.inv(np.asarray(FIGURE_COVARIANCE)), points)
     axes.contour(grid, grid, np.sqrt(squared), levels=[1, 2, 3], colors="#cc8844", linewidths=0.8, alpha=0.8)
-    axes.set(xlim=(-limit, limit), ylim=(-limit, limit), aspect="equal")
+    axes.set(xlim=(-7, 7), ylim=(-7, 7), aspect="equal")
     axes.grid(False)
 
 

@@ -2,20 +2,18 @@
 
 from pathlib import Path
 
-from s2ac.errors import Diverged, check_name
+from s2ac.errors import Diverged
 from s2ac.studies.entropy.claims import decide, which_table
 from s2ac.studies.entropy.experiments import Run, experiments
 from s2ac.studies.entropy.figures import draw
 from s2ac.studies.entropy.which import SCALES
-from s2ac.studies.study import Gathered, Options, RecordFile, Study, progress, read_records
+from s2ac.studies.study import Gathered, Options, RecordFile, Study, check_options, progress, read_records
 
 
 def run(directory: Path, options: Options) -> Gathered:
     """Every experiment of the scale."""
-    check_name("scale", options.scale, SCALES)
-    return make(
-        directory, list(experiments(SCALES[options.scale or ""])), f"s2ac reproduce entropy --scale {options.scale}"
-    )
+    check_options(options, scale=SCALES)
+    return make(directory, list(experiments(SCALES[options.scale])), f"s2ac reproduce entropy --scale {options.scale}")
 
 
 def make(directory: Path, runs: list[Run], command: str) -> Gathered:

@@ -122,10 +122,10 @@ def run_which(setting: Setting, form: str, scale: Scale) -> list[Record]:
     ]
 
 
-def run_dispersion(dimension: int, count: int, repeats: int = 8) -> list[Record]:
+def run_dispersion(dimension: int, count: int) -> list[Record]:
     """The variance of SVGD's particles on N(0, I) after 2,000 steps with the median bandwidth; the truth is 1."""
     one = partial(cloud, make_svgd(0.5, median(), "paper"), gaussian, start_of(dimension, 1.0), count, 2000)
-    state, _ = clouds(one, 2, repeats, repeats)
+    state, _ = clouds(one, 2, 8, 8)
     return [
         {
             "study": "dispersion",

@@ -6,20 +6,15 @@ from pathlib import Path
 from s2ac.errors import InvalidArgument, S2acError
 from s2ac.launch.calls import STOPPED, Call, Place
 from s2ac.launch.launch import launch
-from s2ac.output import say
 from s2ac.runs.about import with_defaults
-from s2ac.studies.mujoco.jobs import Job, finished, record_of, train_job
+from s2ac.studies.mujoco.jobs import finished, record_of, train_job
 from s2ac.studies.mujoco.records import read_record, write_record
+from s2ac.studies.systems import Job, not_done
 
 
 def campaign(directory: Path, todo: list[Job], command: str) -> bool:
     """Run what is not done yet, a record after each; whether all is done."""
-    for index, job in enumerate(todo):
-        of = f"run {index + 1} of {len(todo)}, {job.name}"
-        if done_before(directory, job):
-            say(f"{of}: done before")
-            continue
-        say(f"{of}: {job.protocol.steps} steps")
+    for job in not_done(todo, lambda job: done_before(directory, job)):
         trained = train_job(directory / "runs" / job.name, job)
         write_record(record_path(directory, job), record_of(job, trained, command))
         if trained.stopped:

@@ -1,19 +1,17 @@
 """The tables of the MuJoCo study and the paper's claims 12 to 14, from record files alone."""
 
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from s2ac.studies.mujoco.jobs import SYSTEMS, TASKS
+from s2ac.studies.mujoco.jobs import TASKS
 from s2ac.studies.mujoco.records import (
     RULES,
     UNITS,
     find,
     normalised,
     num_seeds_of,
-    read_all,
     rule_of,
     scores_of,
 )
@@ -28,16 +26,12 @@ from s2ac.studies.statistics import (
     t_interval,
     welch_interval,
 )
-from s2ac.studies.study import Claim, Record, interval, verdict
-from s2ac.text import markdown
+from s2ac.studies.study import Claim, Record, interval, markdown, verdict
+from s2ac.studies.systems import SYSTEMS, label
+from s2ac.text import escaped
 
 OURS = "s2ac"
 RULE = "sample"  # claims are decided by it: the one rule that is the same for every system
-
-
-def label(system: str) -> str:
-    """As the paper names it."""
-    return SYSTEMS[system].label
 
 
 def improvement(records: list[Record], other: str, rule: str, ours: str = OURS) -> Estimate | None:
@@ -73,11 +67,8 @@ def cells(records: list[Record], rule: str) -> list[dict[str, Any]]:
     return rows
 
 
-def _number(estimate: dict[str, float]) -> str:
-    text = f"{estimate['value']:,.0f}"
-    if np.isfinite(estimate["low"]):
-        text += f" [{estimate['low']:,.0f}, {estimate['high']:,.0f}]"
-    return text
+def _number(estimate: dict[str, Any]) -> str:
+    return f"{Estimate(**estimate):,.0f}" if np.isfinite(estimate["low"]) else f"{estimate['value']:,.0f}"
 
 
 def _cell(row: dict[str, Any]) -> str:
@@ -105,15 +96,14 @@ def summary_table(records: list[Record], rule: str) -> str:
     """Systems by tasks: the final return; systems without any run in one line below."""
     rows = cells(records, rule)
     text = f"Final return, {WORDS[rule]}; mean over seeds [95 % t interval]; {_sizes(records)}.\n\n"
-    text += "| | " + " | ".join(TASKS) + " |\n|---|" + "---|" * len(TASKS) + "\n"
-    missing = []
+    lines, missing = [], []
     for name in map(label, SYSTEMS):
         mine = [row for row in rows if row["system"] == name]
         if all(row["state"] == "not run" for row in mine):
             missing.append(name)
         else:
-            text += f"| {name} | " + " | ".join(map(_cell, mine)) + " |\n"
-    return text + (f"\nNot run: {', '.join(missing)}.\n" if missing else "")
+            lines.append([name, *map(_cell, mine)])
+    return text + markdown(["", *TASKS], lines) + (f"\nNot run: {', '.join(missing)}.\n" if missing else "")
 
 
 def comparison_lines(records: list[Record]) -> str:
@@ -124,15 +114,15 @@ def comparison_lines(records: list[Record]) -> str:
             found = improvement(records, other, rule) if other != OURS else None
             if found:
                 lines.append(
-                    f"- {label(OURS)} against {label(other)}, {rule}: probability of improvement {found.value:.2f} "
-                    f"[{found.low:.2f}, {found.high:.2f}], {ranking(found)}\n"
+                    f"- {label(OURS)} against {label(other)}, {rule}: probability of improvement {found:.2f}, {ranking(found)}\n"
                 )
     return "".join(lines) or "No comparison over the five tasks yet: runs are missing.\n"
 
 
 def seeds_table(records: list[Record], rule: str) -> str:
     """Every seed of every run that there is."""
-    text = "| system | task | rule | final | IQM | best | final of each seed | failed seeds |\n" + "|---" * 8 + "|\n"
+    head = ("system", "task", "rule", "final", "IQM", "best", "final of each seed", "failed seeds")
+    lines = []
     for row in cells(records, rule):
         if row["state"] == "not run":
             continue
@@ -140,8 +130,8 @@ def seeds_table(records: list[Record], rule: str) -> str:
         each = " ".join(f"{value:.0f}" for value in row["finals"]) or "–"
         middle = f"{row['iqm']:,.0f}" if "iqm" in row else "–"
         failed = ", ".join(map(str, row["failed"])) or "none"
-        text += f"| {row['system']} | {row['task']} | {row['rule']} | {_cell(row)} | {middle} | {best} | {each} | {failed} |\n"
-    return text
+        lines.append((row["system"], row["task"], row["rule"], _cell(row), middle, best, each, failed))
+    return markdown(head, lines)
 
 
 def aggregates_of(records: list[Record], rule: str) -> dict[str, dict[str, Estimate]]:
@@ -154,19 +144,11 @@ def aggregates_table(records: list[Record], rule: str) -> str:
     """Across tasks, with intervals."""
     units = "; ".join(f"{task} {low} to {high}" for task, (low, high) in UNITS.items())
     text = f"Across tasks, rule {rule}; a task's score is 0 to 1 for a return of: {units}.\n\n"
-    text += "| | " + " | ".join(AGGREGATES) + " |\n" + "|---" * (1 + len(AGGREGATES)) + "|\n"
-    found = aggregates_of(records, rule)
+    found, lines = aggregates_of(records, rule), []
     for system in SYSTEMS:
-        numbers = [f"{e.value:.2f} [{e.low:.2f}, {e.high:.2f}]" for e in found.get(system, {}).values()]
-        text += f"| {label(system)} | " + " | ".join(numbers or ["not run on all tasks"] + ["–"] * 3) + " |\n"
-    return text
-
-
-def results_table(directory: str | Path) -> str:
-    """The tables of docs/results.md, from the record files in a directory."""
-    records = read_all([directory])
-    tables = [summary_table(records, rule) for rule in RULES]
-    return "\n".join([*tables, comparison_lines(records)])
+        numbers = [f"{estimate:.2f}" for estimate in found.get(system, {}).values()]
+        lines.append([label(system), *(numbers or ["not run on all tasks"] + ["–"] * 3)])
+    return text + markdown(["", *AGGREGATES], lines)
 
 
 def whole_table(records: list[Record]) -> str:
@@ -176,7 +158,7 @@ def whole_table(records: list[Record]) -> str:
     parts += [aggregates_table(records, rule) for rule in RULES]
     parts += [f"Every seed, rule {rule}.\n\n" + seeds_table(records, rule) for rule in RULES]
     failed = ((label(r["system"]), r["task"], s, why) for r in records for s, why in r["failures"].items())
-    failures = [f"- {system}, {task}, seed {markdown(s)}: {markdown(why)}" for system, task, s, why in failed]
+    failures = [f"- {system}, {task}, seed {escaped(s)}: {escaped(why)}" for system, task, s, why in failed]
     if failures:
         parts.append("Failed seeds; their score is their last evaluation.\n\n" + "\n".join(failures) + "\n")
     return "\n".join(parts)
@@ -196,11 +178,11 @@ def _missing(records: list[Record], systems: tuple[str, ...]) -> str | None:
     return None if seeds >= ENOUGH_SEEDS else f"{seeds} of {ENOUGH_SEEDS} seeds"
 
 
-def tasks_above(records: list[Record], other: str, rule: str, ours: str = OURS) -> tuple[int, int, int]:
-    """Tasks on which the mean of `ours` is above, those where Welch's interval says so too, and tasks compared."""
+def tasks_above(records: list[Record], other: str, rule: str) -> tuple[int, int, int]:
+    """Tasks on which the mean of ours is above, those where Welch's interval says so too, and tasks compared."""
     counts = np.zeros(3, int)
     for task in TASKS:
-        pair = [find(records, system, task) for system in (ours, other)]
+        pair = [find(records, system, task) for system in (OURS, other)]
         mine, theirs = (scores_of(r, rule, num_seeds_of(records)) if r else None for r in pair)
         if mine is None or theirs is None or not (mine.whole and theirs.whole):
             continue
@@ -214,7 +196,7 @@ def _against(records: list[Record], other: str, rule: str) -> str:
     if not compared:
         return f"{label(other)} ({rule}): not run"
     found = improvement(records, other, rule)
-    chance = f", probability of improvement {found.value:.2f} [{found.low:.2f}, {found.high:.2f}]" if found else ""
+    chance = f", probability of improvement {found:.2f}" if found else ""
     return f"{label(other)} ({rule}): mean above on {more} of {compared} tasks, {sure} with Welch's interval above 0{chance}"
 
 
@@ -280,7 +262,7 @@ def _aggregates(records: list[Record]) -> Claim:
     how = f"{_rule(records)}: each aggregate is the best of {len(rivals) + 1} systems, and each probability of improvement's interval is above ½"
     why = _missing(records, (OURS, *rivals))
     chances = _compared(records, rivals)
-    text = "; ".join(f"over {label(o)} {e.value:.2f} [{e.low:.2f}, {e.high:.2f}]" for o, e in chances.items())
+    text = "; ".join(f"over {label(o)} {e:.2f}" for o, e in chances.items())
     text = f"probability of improvement {text}" if text else "–"
     scores = {system: found for system, found in aggregates_of(records, RULE).items() if system in (OURS, *chances)}
     best = {name: _best(scores, name) for name in AGGREGATES} if chances else {}

@@ -5,10 +5,10 @@ import io
 
 import numpy as np
 
-from s2ac.studies.mujoco.claims import label
-from s2ac.studies.mujoco.jobs import SYSTEMS, TASKS
+from s2ac.studies.mujoco.jobs import TASKS
 from s2ac.studies.mujoco.records import RULES, find, num_seeds_of, rule_of, scores_of
-from s2ac.studies.study import Record
+from s2ac.studies.study import Record, markdown
+from s2ac.studies.systems import SYSTEMS, label
 from s2ac.text import spreadsheet
 
 RANDOM_AND_TD3 = {
@@ -55,6 +55,5 @@ def td3_table(records: list[Record]) -> str:
     found = {s: [in_units_of_td3(records, s, rule) for rule in RULES] for s in SYSTEMS}
     whole = {s: [value for value in pair if value is not None] for s, pair in found.items()}
     text = "Mean over tasks of (return − random)/(TD3 − random), both as published for v4; v4 and v5 are the same task for HalfCheetah alone.\n\n"
-    text += "| | " + " | ".join(RULES) + " |\n" + "|---" * (1 + len(RULES)) + "|\n"
-    lines = [f"| {label(s)} | " + " | ".join(f"{v:.2f}" for v in pair) + " |\n" for s, pair in whole.items() if pair]
-    return text + "".join(lines) if lines else ""
+    lines = [[label(s), *(f"{value:.2f}" for value in pair)] for s, pair in whole.items() if pair]
+    return text + markdown(["", *RULES], lines) if lines else ""

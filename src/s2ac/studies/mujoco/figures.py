@@ -1,40 +1,31 @@
 """Figures of the MuJoCo study: learning curves, aggregates, performance profiles, probability of improvement."""
 
+from functools import partial
 from pathlib import Path
 from textwrap import fill
-
-import matplotlib
-
-matplotlib.use("Agg")
 
 import matplotlib.pyplot as plt
 import numpy as np
 from scipy.signal import savgol_filter
 
-from s2ac.studies.mujoco.claims import OURS, RULE, aggregates_of, improvement, label
-from s2ac.studies.mujoco.jobs import SYSTEMS, TASKS
+from s2ac.studies.mujoco.claims import OURS, RULE, aggregates_of, improvement
+from s2ac.studies.mujoco.jobs import TASKS
 from s2ac.studies.mujoco.records import RULES, UNITS, find, normalised, num_seeds_of, rule_of
 from s2ac.studies.statistics import AGGREGATES, Estimate, performance_profile, ranking, t_interval
-from s2ac.studies.study import Record, figure_style, save_figure
+from s2ac.studies.study import Record, draw_all
+from s2ac.studies.systems import SYSTEMS, label
 
-COLOURS = dict(
-    zip(SYSTEMS, ("#cc3311", "#0077bb", "#33bbee", "#009988", "#999933", "#999999", "#444444", "#ee7733", "#ee3377"), strict=True)
-)  # fmt: skip
 WINDOW = 11  # of the Savitzky-Golay filter, of second order
 
 
 def draw(records: list[Record], directory: Path) -> list[Path]:
     """Every figure that the records allow, as PNG and PDF; the files."""
-    pictures = {f"learning_curves_{rule}": _curves(records, rule) for rule in RULES}
+    pictures = {f"learning_curves_{rule}": partial(_curves, records, rule) for rule in RULES}
     if aggregates_of(records, RULE):
-        pictures |= {"aggregates": _aggregates(records), "performance_profile": _profiles(records)}
+        pictures |= {"aggregates": partial(_aggregates, records), "performance_profile": partial(_profiles, records)}
     if any(improvement(records, other, RULE) for other in SYSTEMS if other != OURS):
-        pictures["probability_of_improvement"] = _improvement(records)
-    for name, figure in pictures.items():
-        with plt.rc_context(figure_style()):
-            save_figure(figure, directory, name)
-        plt.close(figure)
-    return [directory / f"{name}.png" for name in pictures]
+        pictures["probability_of_improvement"] = partial(_improvement, records)
+    return draw_all(pictures, directory)
 
 
 def curve_of(record: Record, rule: str) -> tuple[np.ndarray, np.ndarray, str]:
@@ -67,36 +58,35 @@ def smoothed(values: np.ndarray) -> np.ndarray:
 
 def _curves(records: list[Record], rule: str) -> plt.Figure:
     tasks = [task for task in TASKS if any(r["task"] == task for r in records)]
-    with plt.rc_context(figure_style()):
-        columns = min(3, len(tasks))
-        rows = -(-len(tasks) // columns)
-        figure, axes = plt.subplots(rows, columns, figsize=(4.2 * columns, 3.3 * rows + 0.8), squeeze=False)
-        for panel, task in zip(axes.flat, tasks, strict=False):
-            found = [record for system in SYSTEMS if (record := find(records, system, task))]
-            notes = [note for record in found if (note := _curve(panel, record, rule))]
-            panel.text(0.02, 0.98, "\n".join(notes), transform=panel.transAxes, fontsize=7, va="top")
-            env = next(r["env"] for r in records if r["task"] == task)
-            panel.set(title=env, xlabel="environment steps", ylabel="evaluation return")
-            panel.xaxis.set_major_formatter(lambda x, _: f"{x / 1000:g}k" if x else "0")
-        shown = [system for system in SYSTEMS if any(r["system"] == system for r in records)]
-        lines = [plt.Line2D([], [], color=COLOURS[system], label=label(system)) for system in shown]
-        figure.legend(handles=lines, loc="outside lower center", ncols=len(lines), fontsize=9)
-        for panel in axes.flat[len(tasks) :]:
-            panel.set_axis_off()
-        protocol = records[0]["protocol"]
-        text = (
-            f"Evaluation return by rule “{rule}”, {protocol['episodes']} episodes every {protocol['every']:,} steps, {num_seeds_of(records)} seeds; higher is better. "
-            f"Dots: mean over seeds. Lines and bands: the mean and its 95 % t interval (three seeds and more), smoothed (Savitzky-Golay, window {WINDOW}, order 2; "
-            "shorter curves as they are). A failed seed stays at its last evaluation."
-        )
-        figure.suptitle(fill(text, 58 * columns), fontsize=8)
+    columns = min(3, len(tasks))
+    rows = -(-len(tasks) // columns)
+    figure, axes = plt.subplots(rows, columns, figsize=(4.2 * columns, 3.3 * rows + 0.8), squeeze=False)
+    for panel, task in zip(axes.flat, tasks, strict=False):
+        found = [record for system in SYSTEMS if (record := find(records, system, task))]
+        notes = [note for record in found if (note := _curve(panel, record, rule))]
+        panel.text(0.02, 0.98, "\n".join(notes), transform=panel.transAxes, fontsize=7, va="top")
+        env = next(r["env"] for r in records if r["task"] == task)
+        panel.set(title=env, xlabel="environment steps", ylabel="evaluation return")
+        panel.xaxis.set_major_formatter(lambda x, _: f"{x / 1000:g}k" if x else "0")
+    shown = [system for system in SYSTEMS if any(r["system"] == system for r in records)]
+    lines = [plt.Line2D([], [], color=SYSTEMS[system].colour, label=label(system)) for system in shown]
+    figure.legend(handles=lines, loc="outside lower center", ncols=len(lines), fontsize=9)
+    for panel in axes.flat[len(tasks) :]:
+        panel.set_axis_off()
+    protocol = records[0]["protocol"]
+    text = (
+        f"Evaluation return by rule “{rule}”, {protocol['episodes']} episodes every {protocol['every']:,} steps, {num_seeds_of(records)} seeds; higher is better. "
+        f"Dots: mean over seeds. Lines and bands: the mean and its 95 % t interval (three seeds and more), smoothed (Savitzky-Golay, window {WINDOW}, order 2; "
+        "shorter curves as they are). A failed seed stays at its last evaluation."
+    )
+    figure.suptitle(fill(text, 58 * columns), fontsize=8)
     return figure
 
 
 def _curve(panel: plt.Axes, record: Record, rule: str) -> str:
     """Draw a run; what there is to say about it."""
     steps, values, note = curve_of(record, rule)
-    colour, name = COLOURS[record["system"]], label(record["system"])
+    colour, name = SYSTEMS[record["system"]].colour, label(record["system"])
     if not len(steps):
         return name + note
     mean = values.mean(axis=0)
@@ -113,72 +103,69 @@ def _bars(panel: plt.Axes, rows: list[tuple[str, str, Estimate]]) -> None:
     """Estimates with their intervals, one below the other."""
     for place, (system, _, estimate) in enumerate(rows):
         low, high = max(estimate.low, -10.0), min(estimate.high, 10.0)
-        panel.plot([low, high], [place, place], color=COLOURS[system], linewidth=7, alpha=0.35, solid_capstyle="butt")
-        panel.plot(estimate.value, place, "|", color=COLOURS[system], markersize=13, markeredgewidth=2)
+        panel.plot(
+            [low, high], [place, place], color=SYSTEMS[system].colour, linewidth=7, alpha=0.35, solid_capstyle="butt"
+        )
+        panel.plot(estimate.value, place, "|", color=SYSTEMS[system].colour, markersize=13, markeredgewidth=2)
     panel.set_yticks(range(len(rows)), [name for _, name, _ in rows])
     panel.set_ylim(len(rows) - 0.4, -0.6)
 
 
 def _aggregates(records: list[Record]) -> plt.Figure:
     found = aggregates_of(records, RULE)
-    with plt.rc_context(figure_style()):
-        figure, axes = plt.subplots(1, len(AGGREGATES), figsize=(12, 1.5 + 0.35 * len(found)), sharey=True)
-        for panel, name in zip(axes, AGGREGATES, strict=True):
-            _bars(panel, [(system, label(system), numbers[name]) for system, numbers in found.items()])
-            better = "lower is better" if name == "optimality gap" else "higher is better"
-            panel.set(title=f"{name} ({better})", xlabel="normalised score")
-        figure.suptitle(
-            f"Across five tasks, rule “{RULE}”, {num_seeds_of(records)} seeds each: estimate (tick) and 95 % interval (stratified bootstrap, t). "
-            "A score of 1 is about SAC after 1M steps.",
-            fontsize=9,
-        )
+    figure, axes = plt.subplots(1, len(AGGREGATES), figsize=(12, 1.5 + 0.35 * len(found)), sharey=True)
+    for panel, name in zip(axes, AGGREGATES, strict=True):
+        _bars(panel, [(system, label(system), numbers[name]) for system, numbers in found.items()])
+        better = "lower is better" if name == "optimality gap" else "higher is better"
+        panel.set(title=f"{name} ({better})", xlabel="normalised score")
+    figure.suptitle(
+        f"Across five tasks, rule “{RULE}”, {num_seeds_of(records)} seeds each: estimate (tick) and 95 % interval (stratified bootstrap, t). "
+        "A score of 1 is about SAC after 1M steps.",
+        fontsize=9,
+    )
     return figure
 
 
 def _profiles(records: list[Record]) -> plt.Figure:
     matrices = {s: m for s in SYSTEMS if (m := normalised(records, s, TASKS, RULE)) is not None}
     top = max(1.0, *(float(m.max()) for m in matrices.values()))
-    with plt.rc_context(figure_style()):
-        figure, panel = plt.subplots(figsize=(6.4, 3.9))
-        for system, matrix in matrices.items():
-            profile = performance_profile(matrix, np.linspace(0, 1.05 * top, 200))
-            panel.plot(
-                profile.thresholds, profile.value, color=COLOURS[system], label=label(system), drawstyle="steps-post"
-            )
-            inside = (profile.value > 0) & (profile.value < 1)  # at the ends all bands would lie over one another
-            panel.fill_between(
-                profile.thresholds, profile.low, profile.high, where=inside.tolist(), step="post", color=COLOURS[system],
-                alpha=0.15, linewidth=0,
-            )  # fmt: skip
-        panel.set(
-            xlabel="normalised score τ", ylabel="share of runs with score > τ", ylim=(0, 1.02), xlim=(0, 1.05 * top)
+    figure, panel = plt.subplots(figsize=(6.4, 3.9))
+    for system, matrix in matrices.items():
+        profile = performance_profile(matrix, np.linspace(0, 1.05 * top, 200))
+        panel.plot(
+            profile.thresholds, profile.value, color=SYSTEMS[system].colour, label=label(system), drawstyle="steps-post"
         )
-        panel.legend(fontsize=8)
-        panel.set_title(
-            f"Performance profiles over five tasks, rule “{RULE}”, {num_seeds_of(records)} seeds per task;\nbands: pointwise 95 %. "
-            "Higher, or further to the right, is better."
-        )
+        inside = (profile.value > 0) & (profile.value < 1)  # at the ends all bands would lie over one another
+        panel.fill_between(
+            profile.thresholds, profile.low, profile.high, where=inside.tolist(), step="post", color=SYSTEMS[system].colour,
+            alpha=0.15, linewidth=0,
+        )  # fmt: skip
+    panel.set(xlabel="normalised score τ", ylabel="share of runs with score > τ", ylim=(0, 1.02), xlim=(0, 1.05 * top))
+    panel.legend(fontsize=8)
+    panel.set_title(
+        f"Performance profiles over five tasks, rule “{RULE}”, {num_seeds_of(records)} seeds per task;\nbands: pointwise 95 %. "
+        "Higher, or further to the right, is better."
+    )
     return figure
 
 
 def _improvement(records: list[Record]) -> plt.Figure:
-    with plt.rc_context(figure_style()):
-        rows = []
-        for rule in RULES:
-            found = {o: e for o in SYSTEMS if o != OURS and (e := improvement(records, o, rule))}
-            rows.append([(o, f"over {label(o)}: {ranking(e)}", e) for o, e in found.items()])
-        figure, axes = plt.subplots(1, 2, figsize=(10, 1.5 + 0.35 * max(map(len, rows))))
-        for panel, rule, each in zip(axes, RULES, rows, strict=True):
-            _bars(panel, each)
-            panel.axvline(0.5, color="black", linewidth=0.8)
-            panel.set(
-                xlim=(0, 1.02),
-                xlabel=f"P(run of {label(OURS)} scores above a run of the other)",
-                title=f"rule “{rule}”",
-            )
-        figure.suptitle(
-            f"Probability of improvement of {label(OURS)}, mean over five tasks, {num_seeds_of(records)} seeds per side; 95 % intervals. "
-            "A ranking word needs 5 seeds and an interval that leaves out ½.",
-            fontsize=9,
+    rows = []
+    for rule in RULES:
+        found = {o: e for o in SYSTEMS if o != OURS and (e := improvement(records, o, rule))}
+        rows.append([(o, f"over {label(o)}: {ranking(e)}", e) for o, e in found.items()])
+    figure, axes = plt.subplots(1, 2, figsize=(10, 1.5 + 0.35 * max(map(len, rows))))
+    for panel, rule, each in zip(axes, RULES, rows, strict=True):
+        _bars(panel, each)
+        panel.axvline(0.5, color="black", linewidth=0.8)
+        panel.set(
+            xlim=(0, 1.02),
+            xlabel=f"P(run of {label(OURS)} scores above a run of the other)",
+            title=f"rule “{rule}”",
         )
+    figure.suptitle(
+        f"Probability of improvement of {label(OURS)}, mean over five tasks, {num_seeds_of(records)} seeds per side; 95 % intervals. "
+        "A ranking word needs 5 seeds and an interval that leaves out ½.",
+        fontsize=9,
+    )
     return figure

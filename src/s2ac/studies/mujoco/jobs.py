@@ -4,8 +4,6 @@ A run is a system on a task, its seeds trained as one compiled run in DIR/runs/S
 DIR/records/SYSTEM-TASK-SEEDS.json (`campaign.py`), and tables, figures and claims need these files alone (`records.py`).
 """
 
-import dataclasses
-import json
 from collections.abc import Callable
 from dataclasses import replace
 from importlib.metadata import version as version_of
@@ -18,45 +16,13 @@ import s2ac
 from s2ac.algorithms import ALGORITHMS
 from s2ac.errors import Diverged
 from s2ac.output import say
-from s2ac.runs.about import VERSION
-from s2ac.runs.records import read_records
 from s2ac.settings import Settings, names_of, resolve
 from s2ac.studies.study import Record
+from s2ac.studies.systems import SYSTEMS, Job, Protocol, System, evaluations
 from s2ac.training.trainer import go_on
+from s2ac.types import EnvSpec
 
 TASKS = ("Hopper", "Walker2d", "HalfCheetah", "Ant", "Humanoid")
-
-
-class System(NamedTuple):
-    """An algorithm as the paper names it, and how its actions are chosen in evaluation."""
-
-    label: str
-    algo: str
-    fields: dict[str, Any]
-    greedy: str
-    sample: str = "sample"
-
-
-SYSTEMS: dict[str, System] = {
-    "s2ac": System("S²AC(φ,θ)", "s2ac", {}, "argmax"),
-    "sac": System("SAC", "sac", {}, "mean"),
-    "sql": System("SQL", "sql", {}, "argmax"),
-    "sac-nf": System("SAC-NF", "sac-nf", {}, "mean"),
-    "sac-iaf": System("SAC-IAF", "sac-nf", {"flow": "iaf"}, "mean"),
-    "ddpg": System("DDPG", "ddpg", {}, "mean"),
-    "ppo": System("PPO", "ppo", {}, "mean"),
-    "s2ac-phi": System("S²AC(φ)", "s2ac-phi", {}, "argmax"),
-    "s2ac-amortized": System("S²AC(φ,θ,ψ)", "s2ac-amortized", {}, "argmax", "amortized"),
-}
-
-
-class Protocol(NamedTuple):
-    """When and how long evaluation plays: `every` steps, `episodes` on seeds of their own."""
-
-    name: str
-    steps: int
-    every: int
-    episodes: int
 
 
 class Scale(NamedTuple):
@@ -118,8 +84,6 @@ def settings_of(system: str, task: str, scale: Scale, preset: str = "default") -
 
 def rules_known(algo: str) -> tuple[str, ...]:
     """The selection rules of an algorithm."""
-    from s2ac.types import EnvSpec
-
     entry = ALGORITHMS[algo]
     return entry.make(EnvSpec(2, (-1.0,), (1.0,)), entry.config).rules
 
@@ -133,31 +97,6 @@ def with_protocol(settings: Settings, system: str, protocol: Protocol) -> Settin
         checkpoint_every=max(protocol.every, settings.run.checkpoint_every),
     )  # fmt: skip
     return settings._replace(run=run)
-
-
-class Job(NamedTuple):
-    """One run of the campaign."""
-
-    system: str
-    task: str
-    env: str
-    settings: Settings
-    protocol: Protocol
-
-    @property
-    def name(self) -> str:
-        """As files call it: with its seeds, since other machines may have trained others."""
-        run = self.settings.run
-        return f"{self.system}-{self.task}-seeds{run.first_seed}-{run.first_seed + run.seeds - 1}"
-
-    def config(self) -> dict[str, Any]:
-        """Every number, as JSON gives it back."""
-        whole = {
-            "version": VERSION,
-            "algorithm": dataclasses.asdict(self.settings.algorithm),
-            "run": dataclasses.asdict(self.settings.run),
-        }
-        return json.loads(json.dumps(whole))
 
 
 def jobs(
@@ -196,18 +135,16 @@ Go = Callable[[Path, Settings], tuple[bool, int]]
 
 def train_job(directory: Path, job: Job, go: Go = go_on) -> Trained:
     """Train all seeds at once. If one diverges it stops them all, so each is then trained alone, from its start."""
-    first, count = job.settings.run.first_seed, job.settings.run.seeds
-    seeds = range(first, first + count)
     try:
         done, step = go(directory, job.settings._replace(env=job.env))
-        return Trained(evaluations(directory), dict.fromkeys(seeds, step), {}, not done)
+        return Trained(evaluations(directory), dict.fromkeys(job.seeds, step), {}, not done)
     except Diverged as error:
-        if count == 1:
-            rows = evaluations(directory)
+        if len(job.seeds) == 1:
+            rows, first = evaluations(directory), job.seeds[0]
             return Trained(rows, {first: max((r["env_step"] for r in rows), default=0)}, {first: str(error)}, False)
         say(f"{job.name}: {error}; training each seed alone")
     parts = []
-    for seed in seeds:
+    for seed in job.seeds:
         one = job._replace(settings=job.settings._replace(run=replace(job.settings.run, first_seed=seed, seeds=1)))
         parts.append(train_job(directory.with_name(f"{directory.name}-seed{seed}"), one, go))
         if parts[-1].stopped:
@@ -220,15 +157,8 @@ def train_job(directory: Path, job: Job, go: Go = go_on) -> Trained:
     )
 
 
-def evaluations(directory: Path) -> list[Record]:
-    """The evaluations that a run has written."""
-    path = directory / "metrics.jsonl"
-    return [row for row in read_records(path) if row["kind"] == "evaluation"] if path.exists() else []
-
-
 def record_of(job: Job, trained: Trained, command: str) -> Record:
     """The compact record of a run: all that tables, figures and claims need, and what made it."""
-    first, count = job.settings.run.first_seed, job.settings.run.seeds
     curves = {
         rule: {
             str(seed): [
@@ -236,7 +166,7 @@ def record_of(job: Job, trained: Trained, command: str) -> Record:
                 for row in trained.rows
                 if row["seed"] == seed and row["rule"] == rule
             ]
-            for seed in range(first, first + count)
+            for seed in job.seeds
         }
         for rule in job.settings.run.select
     }
@@ -251,8 +181,8 @@ def record_of(job: Job, trained: Trained, command: str) -> Record:
         "versions": {"s2ac": s2ac.__version__, **{name: version_of(name) for name in LIBRARIES}},
         "device": jax.devices()[0].device_kind,
         "command": command,
-        "seeds": list(range(first, first + count)),
-        "reached": {str(seed): trained.reached.get(seed, 0) for seed in range(first, first + count)},
+        "seeds": list(job.seeds),
+        "reached": {str(seed): trained.reached.get(seed, 0) for seed in job.seeds},
         "failures": {str(seed): why for seed, why in trained.failures.items()},
         "evaluations": curves,
     }

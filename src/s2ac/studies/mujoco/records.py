@@ -13,10 +13,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from s2ac.errors import InvalidArgument, S2acError
-from s2ac.runs.about import NO_MATTER, with_defaults
-from s2ac.runs.files import parse_json
-from s2ac.studies.mujoco.jobs import SYSTEMS, TASKS, finished
+from s2ac.runs.about import with_defaults
+from s2ac.runs.files import parse_json, replace
+from s2ac.studies.mujoco.jobs import TASKS
 from s2ac.studies.study import Record, read_file
+from s2ac.studies.systems import SYSTEMS, settings
 
 RULES = ("sample", "greedy")
 
@@ -33,9 +34,7 @@ SHAPES: dict[str, type] = {
 def write_record(path: Path, record: Record) -> None:
     """In one line; a reader never sees half a file."""
     path.parent.mkdir(exist_ok=True)
-    aside = path.with_suffix(".part")
-    aside.write_text(json.dumps(record, ensure_ascii=False, allow_nan=False) + "\n", encoding="utf-8")
-    aside.replace(path)
+    replace(path, (json.dumps(record, ensure_ascii=False, allow_nan=False) + "\n").encode())
 
 
 def read_record(path: Path) -> Record:
@@ -141,13 +140,6 @@ def merge(found: list[tuple[Path, Record]]) -> list[Record]:
     return sorted(merged.values(), key=lambda r: (order[0].index(r["system"]), order[1].index(r["task"])))
 
 
-def settings(record: Record) -> Any:
-    """The config without which seeds it is of and what stepped them."""
-    config = with_defaults(record["algo"], record["config"])
-    run = {k: v for k, v in config["run"].items() if k not in ("seeds", "first_seed", *NO_MATTER)}
-    return {**config, "run": run}
-
-
 def _join(one: Record, other: Record, path: Path, other_path: Path) -> Record:
     """Two records of the same system and task: other seeds are added, a longer copy of a seed replaces a shorter."""
     if settings(one) != settings(other) or set(one["evaluations"]) != set(other["evaluations"]):
@@ -233,8 +225,3 @@ def normalised(records: list[Record], system: str, tasks: Iterable[str], rule: s
 def num_seeds_of(records: list[Record]) -> int:
     """How many seeds the study has: the most that any of its runs has."""
     return max((len(r["seeds"]) for r in records), default=0)
-
-
-def unfinished(records: list[Record]) -> list[Record]:
-    """Runs that were stopped before their end."""
-    return [r for r in records if not finished(r)]

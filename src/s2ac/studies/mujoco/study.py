@@ -3,29 +3,24 @@
 import json
 from pathlib import Path
 
-from s2ac.errors import check_name
 from s2ac.launch.calls import place_of
 from s2ac.studies.mujoco.campaign import campaign, campaign_on
 from s2ac.studies.mujoco.claims import cells, decide, whole_table
 from s2ac.studies.mujoco.exchange import long_csv, td3_table
 from s2ac.studies.mujoco.figures import draw
-from s2ac.studies.mujoco.jobs import PRESETS, PROTOCOLS, SCALES, SYSTEMS, TASKS, jobs, protocol_of
+from s2ac.studies.mujoco.jobs import PRESETS, PROTOCOLS, SCALES, TASKS, jobs, protocol_of
 from s2ac.studies.mujoco.records import RULES, read_all
-from s2ac.studies.study import Gathered, Options, Record, Study
+from s2ac.studies.study import Gathered, Options, Record, Study, check_options
+from s2ac.studies.systems import SYSTEMS
 from s2ac.text import command as command_line
 
 
 def run(directory: Path, options: Options) -> Gathered:
     """Train what is not done yet."""
-    check_name("scale", options.scale, SCALES)
-    check_name("protocol", options.protocol, PROTOCOLS)
-    check_name("preset", options.preset, PRESETS)
-    for names, name, known in ((options.tasks, "tasks", TASKS), (options.systems, "systems", tuple(SYSTEMS))):
-        for value in names:
-            check_name(name, value, known)
+    check_options(options, scale=SCALES, protocol=PROTOCOLS, preset=PRESETS, tasks=TASKS, systems=SYSTEMS)
     place = place_of(options.on)
     read_all(options.merge)  # refuses what cannot be merged now, not after hours of training
-    size = SCALES[options.scale or ""]
+    size = SCALES[options.scale]
     todo = jobs(
         size, protocol_of(size, options.protocol), options.tasks or size.tasks, options.systems or size.systems,
         options.version, options.seed_range, options.workers, options.preset,

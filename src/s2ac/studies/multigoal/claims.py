@@ -6,7 +6,7 @@ import numpy as np
 
 from s2ac.studies.multigoal.systems import ALPHAS, EXTRAS, MAP, MODE, SYSTEMS
 from s2ac.studies.statistics import ENOUGH_SEEDS, Estimate, t_interval
-from s2ac.studies.study import Claim, Record, Verdict, interval, verdict
+from s2ac.studies.study import Claim, Record, Verdict, interval, markdown, verdict
 
 S2AC, PHI, AMORTIZED, SAC, SQL, SAC_NF = SYSTEMS
 UNMOVED, PHI_FEW, PRINTED = EXTRAS
@@ -107,19 +107,12 @@ def table(records: list[Record]) -> str:
         "Gap of the amortised policy, by `amortized`": lambda s, a: with_half(gap(records, s, a, "amortized")),
     }
     trained = "; ".join(f"{s} {rounds(records, s):,}, {len(agents(records, s, ALPHAS[0]))}" for s in have)
-    lines = [f"Rounds of four steps and one update that each was trained for, and seeds: {trained}.", ""]
+    text = f"Rounds of four steps and one update that each was trained for, and seeds: {trained}.\n\n"
     for title, cell in parts.items():
-        rows = [AMORTIZED] if "amortised" in title else have
-        lines += [f"{title}:", "", "| | " + " | ".join(f"α = {a:g}" for a in ALPHAS) + " |", "|---" * 5 + "|"]
-        lines += [f"| {s} | " + " | ".join(cell(s, a) for a in ALPHAS) + " |" for s in rows if s in have] + [""]
-    best = " | ".join(f"{optimum(records, a)['value']:.2f}" for a in ALPHAS)
-    return "\n".join(
-        [
-            *lines,
-            f"J* of the exact optimum at α = {', '.join(f'{a:g}' for a in ALPHAS)}: {best.replace(' |', ',')}.",
-            "",
-        ]
-    )
+        rows = [[s, *(cell(s, a) for a in ALPHAS)] for s in have if s == AMORTIZED or "amortised" not in title]
+        text += f"{title}:\n\n{markdown(['', *(f'α = {a:g}' for a in ALPHAS)], rows)}\n"
+    best = ", ".join(f"{optimum(records, a)['value']:.2f}" for a in ALPHAS)
+    return f"{text}J* of the exact optimum at α = {', '.join(f'{a:g}' for a in ALPHAS)}: {best}.\n"
 
 
 def with_half(estimate: Estimate) -> str:

@@ -18,7 +18,7 @@ from s2ac.algorithms import ALGORITHMS
 from s2ac.algorithms.start import gaussian_of
 from s2ac.envs.multigoal.env import WALL, MultigoalConfig, make_multigoal
 from s2ac.envs.multigoal.exact import action_law, goal_shares, rollout, soft_q, solve, value_at
-from s2ac.settings import names_of, resolve
+from s2ac.settings import RunConfig, names_of, resolve
 from s2ac.studies.multigoal.judging import judge_system, map_points
 from s2ac.studies.multigoal.scores import (
     moments,
@@ -47,7 +47,6 @@ from s2ac.studies.multigoal.systems import (
 )
 from s2ac.studies.study import Record, progress
 from s2ac.training.device import init_loop, train_chunk, warm_up
-from s2ac.training.loop import LoopConfig
 from s2ac.types import Array, Key
 
 
@@ -170,7 +169,7 @@ def train_system(
 ) -> Trained:
     """Train all agents at once; `start` is looked at now and then."""
     env = make_multigoal(MultigoalConfig(goal_reward=preset.goal_reward))
-    loop_config = LoopConfig(num_envs=4, batch_size=100, capacity=50_000, warmup_steps=1_000)
+    loop_config = RunConfig(num_envs=4, batch_size=100, capacity=50_000, warmup_steps=1_000)
     keys, alphas = axes(seeds)
     length = min(CHUNK, scale.rounds)
     chunks = scale.rounds // length

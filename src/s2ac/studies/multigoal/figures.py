@@ -1,11 +1,7 @@
-"""Pictures of the multigoal environment."""
+"""The multigoal study's figures, from its records alone."""
 
 from collections.abc import Sequence
 from pathlib import Path
-
-import matplotlib
-
-matplotlib.use("Agg")
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -15,7 +11,7 @@ from s2ac.envs.multigoal.pictures import GOAL_COLOURS
 from s2ac.studies.multigoal.claims import AMORTIZED, S2AC, SAC, agents, optimum, over_agents, total_variation
 from s2ac.studies.multigoal.systems import ALPHAS, MAP, SYSTEMS
 from s2ac.studies.statistics import t_interval
-from s2ac.studies.study import Record, figure_style, save_figure
+from s2ac.studies.study import Record, draw_all, stack_columns
 
 STARTS = ((3, "-", "s_d"), (5, "--", "s_f"))  # the states, of the six, whose start is drawn
 MARKERS = "osDv^P"
@@ -37,12 +33,7 @@ def draw(records: list[Record], directory: Path) -> list[Path]:
         "start_trends": lambda: _trends(records),
     }
     assert optimum(records, ALPHAS[0])
-    with plt.rc_context(figure_style()):
-        for name, make in pictures.items():
-            figure = make()
-            save_figure(figure, directory, name)
-            plt.close(figure)
-    return [directory / f"{name}.png" for name in pictures]
+    return draw_all(pictures, directory)
 
 
 def _seeds(records: list[Record], have: Sequence[str]) -> str:
@@ -101,10 +92,7 @@ def _shares(records: list[Record], have: list[str], what: str) -> plt.Figure:
         for index, row in enumerate(rows):
             each = shares(row, alpha)
             each = each[np.lexsort((each.max(axis=1), each.argmax(axis=1)))]  # like agents side by side
-            places, bottom = (np.arange(len(each)) + 0.5) / len(each), np.full(len(each), index - 0.4)
-            for share, colour in zip(0.8 * each.T, (*GOAL_COLOURS, "#cccccc"), strict=True):
-                panel.bar(places, share, 1 / len(each), bottom, color=colour)
-                bottom += share
+            stack_columns(panel, index, each, (*GOAL_COLOURS, "#cccccc"))
             hits = np.mean([r["wall_hits"] for r in runs(row, alpha)])
             note = f"{np.mean((each[:, :-1] > 0.02).sum(axis=1)):.1f}" if what == "sample" else f"{hits:.0%}"
             panel.text(1.02, index, note, va="center", fontsize=8)

@@ -3,12 +3,11 @@
 from collections import Counter
 from pathlib import Path
 
-from s2ac.errors import check_name
 from s2ac.studies.multigoal.claims import decide, table
 from s2ac.studies.multigoal.experiments import experiments
 from s2ac.studies.multigoal.figures import draw
 from s2ac.studies.multigoal.systems import EXTRAS, REWARDS, SCALES, SYSTEMS
-from s2ac.studies.study import Gathered, Options, Record, RecordFile, Study, progress, read_records
+from s2ac.studies.study import Gathered, Options, Record, RecordFile, Study, check_options, progress, read_records
 
 FIELDS = ("name", "kind", "alpha")
 """What every record has."""
@@ -16,11 +15,8 @@ FIELDS = ("name", "kind", "alpha")
 
 def run(directory: Path, options: Options) -> Gathered:
     """What is not in the directory's records, or in those to be merged, is trained and judged."""
-    check_name("scale", options.scale, SCALES)
-    check_name("rewards", options.rewards, REWARDS)
-    for system in options.systems:
-        check_name("systems", system, (*SYSTEMS, *EXTRAS))
-    scale, which = SCALES[options.scale or ""], options.seed_range
+    check_options(options, scale=SCALES, rewards=REWARDS, systems={**SYSTEMS, **EXTRAS})
+    scale, which = SCALES[options.scale], options.seed_range
     command = f"s2ac reproduce multigoal --scale {options.scale} --rewards {options.rewards}"
     file = RecordFile(directory / "records.jsonl", resume=True)
     for other in options.merge:

@@ -7,7 +7,8 @@ import numpy as np
 from s2ac.envs.pointmaze.maps import maze_of
 from s2ac.studies.pointmaze.jobs import MAPS, SYSTEMS
 from s2ac.studies.statistics import ENOUGH_SEEDS, Estimate, t_interval
-from s2ac.studies.study import Claim, Record, verdict
+from s2ac.studies.study import Claim, Record, Verdict, markdown, verdict
+from s2ac.studies.systems import label
 
 OURS, RIVALS = "s2ac", ("sac", "sac-nf", "sql")
 SCORES = {
@@ -35,11 +36,6 @@ def estimate(records: list[Record], system: str, maze: str, score: str) -> Estim
     return t_interval(np.array(values)) if values else None
 
 
-def label(system: str) -> str:
-    """As tables and figures call it."""
-    return SYSTEMS[system].label
-
-
 def have(records: list[Record], names: Iterable[str], field: str) -> list[str]:
     """Of these maps or systems, those in the records."""
     found = {record[field] for record in records}
@@ -63,35 +59,33 @@ def _above(records: list[Record], number: int, score: str, rival: str) -> Claim:
     needed = min(2, len(parts))
     how = f"95 % t intervals over agents, S²AC(φ,θ) and {label(rival)}, do not overlap on at least {needed or 2} of {len(parts) or len(MAPS)} maps"
     text = f"S²AC(φ,θ)'s {SCORES[score]} in five tries is above {label(rival)}'s"
-    if not parts or fewest < ENOUGH_SEEDS:
-        why = (
-            f"{fewest} of the {ENOUGH_SEEDS} seeds that a verdict takes"
-            if parts
-            else "its systems are not in the records"
-        )
-        return Claim(number, text, "our own, on DrAC's benchmark", "; ".join(parts) or "–", None, "not tested", f"{why}; {how}")  # fmt: skip
-    return Claim(number, text, "our own, on DrAC's benchmark", "; ".join(parts), None, verdict(above >= needed), how)
+    word: Verdict = verdict(above >= needed)
+    if fewest < ENOUGH_SEEDS:
+        word, how = "not tested", f"{fewest} of the {ENOUGH_SEEDS} seeds that a verdict takes; {how}"
+    if not parts:
+        word, how = "not tested", f"its systems are not in the records; {how}"
+    return Claim(number, text, "our own, on DrAC's benchmark", "; ".join(parts) or "–", None, word, how)
 
 
 def _short(found: Estimate) -> str:
-    bounds = f" [{found.low:.2f}, {found.high:.2f}]" if found.num > 1 else ""
-    return f"{found.value:.2f}{bounds}"
+    return f"{found:.2f}" if found.num > 1 else f"{found.value:.2f}"
 
 
 def table(records: list[Record]) -> str:
     """Every score of every system, a table for each map, as Markdown."""
-    lines = []
+    text = ""
     for maze in have(records, MAPS, "map"):
         goals, here = len(maze_of(maze).goals), [r for r in records if r["map"] == maze]
         steps = sorted({f"{r['steps']:,}" for r in here})
-        lines += [
-            f"### {maze}", "",
-            f"{goals} goals; {here[0]['episodes']} episodes an agent, and as many with obstacles; trained for {' to '.join(steps)} steps; 95 % t intervals over agents.", "",
-            "| | agents | " + " | ".join(SCORES.values()) + " | goals in the DrAC paper, about |", "|---" * (len(SCORES) + 3) + "|",
-        ]  # fmt: skip
+        lines = []
         for system in have(here, SYSTEMS, "system"):
             cells = [_short(e) if (e := estimate(here, system, maze, s)) else "–" for s in SCORES]
             published = str(PUBLISHED[system][MAPS.index(maze)]) if system in PUBLISHED else "–"
-            lines.append(f"| {label(system)} | {len(agents(here, system, maze))} | {' | '.join(cells)} | {published} |")
-        lines.append("")
-    return "\n".join(lines)
+            lines.append([label(system), str(len(agents(here, system, maze))), *cells, published])
+        text += (
+            f"### {maze}\n\n{goals} goals; {here[0]['episodes']} episodes an agent, and as many with obstacles; "
+            f"trained for {' to '.join(steps)} steps; 95 % t intervals over agents.\n\n"
+            + markdown(["", "agents", *SCORES.values(), "goals in the DrAC paper, about"], lines)
+            + "\n"
+        )
+    return text.removesuffix("\n")

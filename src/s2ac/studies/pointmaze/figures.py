@@ -3,21 +3,17 @@
 from functools import partial
 from pathlib import Path
 
-import matplotlib
-
-matplotlib.use("Agg")
-
 import matplotlib.pyplot as plt
 import numpy as np
 
 from s2ac.envs.pointmaze.draw import draw as draw_maze
 from s2ac.envs.pointmaze.maps import maze_of
 from s2ac.envs.pointmaze.rules import PointMazeConfig
-from s2ac.studies.mujoco.figures import COLOURS
-from s2ac.studies.pointmaze.claims import agents, have, label
+from s2ac.studies.pointmaze.claims import agents, have
 from s2ac.studies.pointmaze.jobs import MAPS, PATHS, SYSTEMS
 from s2ac.studies.statistics import t_interval
-from s2ac.studies.study import Record, figure_style, save_figure
+from s2ac.studies.study import Record, draw_all, stack_columns
+from s2ac.studies.systems import label
 
 
 def draw(records: list[Record], directory: Path) -> list[Path]:
@@ -27,12 +23,7 @@ def draw(records: list[Record], directory: Path) -> list[Path]:
         return []
     pictures = {f"trajectories_{maze}": partial(_paths, records, maze) for maze in maps}
     pictures |= {"goal_shares": partial(_shares, records, maps), "curves": partial(_curves, records, maps)}
-    with plt.rc_context(figure_style()):
-        for name, make in pictures.items():
-            figure = make()
-            save_figure(figure, directory, name)
-            plt.close(figure)
-    return [directory / f"{name}.png" for name in pictures]
+    return draw_all(pictures, directory)
 
 
 def _paths(records: list[Record], maze: str) -> plt.Figure:
@@ -64,12 +55,7 @@ def _shares(records: list[Record], maps: list[str]) -> plt.Figure:
         colours = [plt.get_cmap("tab10")(index) for index in range(goals)] + ["#cccccc"]
         for row, system in enumerate(systems):
             each = np.array([r["shares"] for r in agents(records, system, maze)]).reshape(-1, goals + 1)
-            bottom = np.full(len(each), row - 0.4)
-            for share, colour in zip(0.8 * each.T, colours, strict=True):
-                panel.bar(
-                    (np.arange(len(each)) + 0.5) / max(1, len(each)), share, 1 / max(1, len(each)), bottom, color=colour
-                )
-                bottom += share
+            stack_columns(panel, row, each, colours)
         panel.set(title=f"{maze}, {goals} goals", xticks=(), xlabel="agents, one column each")
         panel.set_yticks(range(len(systems)), map(label, systems))
         panel.invert_yaxis()
@@ -87,7 +73,7 @@ def _curves(records: list[Record], maps: list[str]) -> plt.Figure:
                 continue
             curves = [curve[: min(map(len, curves))] for curve in curves]
             means = [t_interval(values) for values in np.stack(curves, axis=1)[..., 1]]
-            steps, colour = curves[0][:, 0] / 1000, COLOURS[system]
+            steps, colour = curves[0][:, 0] / 1000, SYSTEMS[system].colour
             panel.plot(steps, [e.value for e in means], color=colour, label=label(system))
             if means[0].num > 1:
                 low, high = np.clip([[e.low, e.high] for e in means], 0, 1).T

@@ -20,10 +20,10 @@ from s2ac.envs.pointmaze.rules import PointMazeConfig
 from s2ac.runs.policy import LoadedPolicy, load_policy
 from s2ac.settings import names_of, resolve
 from s2ac.settings.run import OF_REPLAY, RunConfig
-from s2ac.studies.mujoco.jobs import SYSTEMS as LABELLED
-from s2ac.studies.mujoco.jobs import Job, Protocol, evaluations
+from s2ac.studies import systems
 from s2ac.studies.multigoal.scores import action_entropy
 from s2ac.studies.study import Record
+from s2ac.studies.systems import Job, Protocol, evaluations
 from s2ac.training.evaluate import DevicePlayer, Episodes
 from s2ac.training.side_by_side import SideBySide
 
@@ -32,7 +32,7 @@ EPISODES = {"simple": 80, "medium": 80, "hard": 160}
 """Of one agent, without obstacles and again with them, as the benchmark has it."""
 
 NAMES = ("s2ac", "s2ac-phi", "s2ac-amortized", "sac", "sac-nf", "sql", "ddpg", "ppo")
-SYSTEMS = {name: LABELLED[name] for name in NAMES}
+SYSTEMS = {name: systems.SYSTEMS[name] for name in NAMES}
 OF_NO_ENTROPY = ("ddpg", "ppo")
 """Systems whose actions are clipped into the box: they have no density, so no entropy."""
 
@@ -82,8 +82,7 @@ def job_of(system: str, maze: str, scale: Scale, seeds: range) -> Job:
 def judge(directory: Path, job: Job, episodes: int | None = None) -> list[Record]:
     """Play every seed's agent on its map, without obstacles and with them: a record per seed."""
     policy, maze, what = load_policy(directory), maze_of(job.task), SYSTEMS[job.system]
-    first, count = job.settings.run.first_seed, job.settings.run.seeds
-    side_by_side = SideBySide(jax.vmap(jax.random.key)(jnp.arange(first, first + count)))
+    side_by_side = SideBySide(jax.vmap(jax.random.key)(jnp.array(job.seeds)))
     played, reached = {}, {}
     for obstacles in (False, True):
         config = PointMazeConfig(job.task, obstacles=obstacles)
@@ -94,12 +93,12 @@ def judge(directory: Path, job: Job, episodes: int | None = None) -> list[Record
     curves = evaluations(directory)
     made_with = job.config()
     records = []
-    for index in range(count):
+    for index, seed in enumerate(job.seeds):
         goals, blocked = reached[False][index], reached[True][index]
         paths = [_paths(played[obstacles], index) for obstacles in (False, True)]
         records.append(
             {
-                "map": job.task, "system": job.system, "algo": job.settings.algo, "seed": first + index, "steps": policy.step,
+                "map": job.task, "system": job.system, "algo": job.settings.algo, "seed": seed, "steps": policy.step,
                 "rule": what.sample, "episodes": len(goals),
                 "success": scores.success_rate(goals),
                 "goals": scores.goals_reached(goals),
@@ -108,8 +107,8 @@ def judge(directory: Path, job: Job, episodes: int | None = None) -> list[Record
                 "obstacle_success": scores.success_rate(blocked),
                 "shares": scores.goal_shares(goals, len(maze.goals)).round(4).tolist(),
                 "entropy": None if entropy is None else round(float(entropy[index]), 4),
-                "curve": [[row["env_step"], round(row["return"] / 100, 4)] for row in curves if row["seed"] == first + index],
-                **(dict(zip(PATHS, paths, strict=True)) if first + index == 0 else {}),
+                "curve": [[row["env_step"], round(row["return"] / 100, 4)] for row in curves if row["seed"] == seed],
+                **(dict(zip(PATHS, paths, strict=True)) if seed == 0 else {}),
                 "config": made_with, "device": f"{jax.devices()[0].device_kind}, jax {jax.__version__}",
             }
         )  # fmt: skip

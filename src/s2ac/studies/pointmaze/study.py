@@ -3,13 +3,11 @@
 from pathlib import Path
 
 from s2ac.errors import InvalidArgument, check_name
-from s2ac.output import say
-from s2ac.studies.mujoco.jobs import Job
-from s2ac.studies.mujoco.records import settings
 from s2ac.studies.pointmaze.claims import decide, table
 from s2ac.studies.pointmaze.figures import draw
 from s2ac.studies.pointmaze.jobs import MAPS, SCALES, SYSTEMS, job_of, judge
-from s2ac.studies.study import Gathered, Options, Record, RecordFile, Study, read_records
+from s2ac.studies.study import Gathered, Options, Record, RecordFile, Study, check_options, read_records
+from s2ac.studies.systems import Job, not_done, settings
 from s2ac.training.trainer import go_on
 
 FIELDS = ("map", "system", "seed", "goals", "removal", "obstacle")
@@ -18,29 +16,22 @@ FIELDS = ("map", "system", "seed", "goals", "removal", "obstacle")
 
 def run(directory: Path, options: Options) -> Gathered:
     """What is not in the directory's records, or in those to be merged, is trained and judged."""
-    check_name("scale", options.scale, SCALES)
-    for values, name, known in ((options.tasks, "tasks", MAPS), (options.systems, "systems", tuple(SYSTEMS))):
-        for value in values:
-            check_name(name, value, known)
-    scale = SCALES[options.scale or ""]
+    check_options(options, scale=SCALES, tasks=MAPS, systems=SYSTEMS)
+    scale = SCALES[options.scale]
     seeds, command = options.seed_range or range(scale.seeds), f"s2ac reproduce pointmaze --scale {options.scale}"
     todo = [job_of(s, m, scale, seeds) for m in options.tasks or scale.maps for s in options.systems or scale.systems]
     file = RecordFile(directory / "records.jsonl", resume=True)
     for source in options.merge:
         _add(file, _read(Path(source), command))
     note = ""
-    for index, job in enumerate(todo):
-        of = f"run {index + 1} of {len(todo)}, {job.name}"
-        if _is_done(file.records, job):
-            say(f"{of}: done before")
-            continue
-        say(f"{of}: {job.protocol.steps} steps")
+    for job in not_done(todo, lambda job: _is_done(file.records, job)):
         done, _ = go_on(directory / "runs" / job.name, job.settings)
         if not done:
             note = "stopped before the end: the same command continues"
             break
         _add(file, judge(directory / "runs" / job.name, job, scale.episodes))
-    return _gathered(file.records, command, note)
+    devices = sorted({record["device"] for record in file.records})
+    return Gathered(file.records, command, "; ".join(devices), note=note)
 
 
 def read(directory: Path, options: Options) -> Gathered:
@@ -49,7 +40,7 @@ def read(directory: Path, options: Options) -> Gathered:
     records = _read(directory, command)
     for source in options.merge:
         records += _new(records, _read(Path(source), command))
-    return _gathered(records, command, "")._replace(command=None)
+    return Gathered(records)
 
 
 def _read(directory: Path, command: str) -> list[Record]:
@@ -83,12 +74,7 @@ def _is_done(records: list[Record], job: Job) -> bool:
         raise InvalidArgument(
             f"the records of {job.system} on {job.task} have other settings than those asked for: take another --out"
         )
-    first = job.settings.run.first_seed
-    return {r["seed"] for r in found} >= set(range(first, first + job.settings.run.seeds))
-
-
-def _gathered(records: list[Record], command: str, note: str) -> Gathered:
-    return Gathered(records, command, "; ".join(sorted({r["device"] for r in records})), note=note)
+    return {r["seed"] for r in found} >= set(job.seeds)
 
 
 ACCEPTED = frozenset({"scale", "tasks", "systems", "seeds", "merge"})

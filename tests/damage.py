@@ -10,11 +10,11 @@ import numpy as np
 
 from s2ac.errors import S2acError
 from s2ac.report.records import Reader
-from s2ac.runs.about import VERSION
 from s2ac.runs.begun import make_empty, mark_saved
 from s2ac.runs.checkpoint import load_latest, save_checkpoint
 from s2ac.runs.files import replace
 from s2ac.runs.lock import holder, lock
+from s2ac.runs.manifest import VERSION
 from s2ac.runs.policy import LoadedPolicy
 from s2ac.runs.records import Records, read_records
 from s2ac.selftest.damage import read_run

@@ -10,7 +10,7 @@ from gymnasium import spaces
 from s2ac.algorithms.sac import SacConfig, make_sac
 from s2ac.cli.main import main
 from s2ac.envs.gymnasium.adapter import HostEnvs, maker, spec_of
-from s2ac.envs.gymnasium.simulators import BadEnvironment
+from s2ac.envs.gymnasium.faults import BadEnvironment
 from s2ac.errors import Diverged, InvalidArgument
 from s2ac.settings import RunConfig
 from s2ac.training.host import HostLoop

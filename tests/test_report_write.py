@@ -10,13 +10,14 @@ from s2ac.errors import S2acError
 from s2ac.report.about import read_about
 from s2ac.report.data import collect
 from s2ac.report.write import write_report
+from s2ac.runs.manifest import VERSION
 
 
 def test_bad_runs_are_one_line_with_a_remedy(tmp_path, capsys):
     damaged = make_run(tmp_path / "damaged")
     (damaged / "run.json").write_text('{"env": "mult')
     lacking = make_run(tmp_path / "lacking", about={"algorithm": None})
-    newer = make_run(tmp_path / "newer", about={"format": 7})
+    newer = make_run(tmp_path / "newer", about={"version": VERSION + 2})
     odd = make_run(tmp_path / "odd")
     (odd / "run.json").write_bytes(b"[" * 100_000)
     (tmp_path / "empty").mkdir()
@@ -28,7 +29,7 @@ def test_bad_runs_are_one_line_with_a_remedy(tmp_path, capsys):
         (damaged, "run.json is damaged: it is not JSON; put it back from a copy"),
         (odd, "run.json is damaged"),
         (lacking, "run.json is damaged: 'algorithm' is missing or of the wrong kind"),
-        (newer, "has format 7, this version reads up to 2: install a newer s2ac"),
+        (newer, f"has version {VERSION + 2}, this s2ac reads up to {VERSION}: install a newer one"),
     ]
     for directory, message in cases:
         for command in ("report", "watch"):

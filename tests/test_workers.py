@@ -19,7 +19,7 @@ import pytest
 from gymnasium import spaces
 
 from s2ac.envs.gymnasium.adapter import HostEnvs, maker
-from s2ac.envs.gymnasium.simulators import BadEnvironment
+from s2ac.envs.gymnasium.faults import BadEnvironment
 from s2ac.envs.gymnasium.workers import WorkerLost
 from s2ac.errors import Diverged, InvalidArgument
 

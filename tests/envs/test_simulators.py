@@ -4,7 +4,7 @@ import numpy as np
 
 from awkward import Awkward
 from s2ac.envs.gymnasium.adapter import HostEnvs
-from s2ac.envs.gymnasium.simulators import places_of
+from s2ac.envs.gymnasium.board import places_of
 
 
 def test_no_two_environments_share_their_random_numbers():

@@ -5,7 +5,7 @@ from typing import Any
 
 from s2ac.errors import S2acError
 from s2ac.runs.files import SMALL, parse_json, read_regular
-from s2ac.runs.manifest import FORMAT
+from s2ac.runs.manifest import VERSION
 
 DEEPEST = 20
 """Levels of lists and objects in run.json; ours has four."""
@@ -34,10 +34,9 @@ def read_about(directory: Path) -> dict[str, Any]:
     if is_deep(about):
         raise UnreadableRun(f"{path} is damaged: it is nested too deeply; {_remedy(directory)}")
     kinds = {"env": str, "algo": str, "algorithm": dict, "run": dict}
-    if isinstance(about, dict) and isinstance(about.get("format"), int) and about["format"] > FORMAT:
-        raise UnreadableRun(
-            f"{path} has format {about['format']}, this version reads up to {FORMAT}: install a newer s2ac"
-        )
+    version = about.get("version") if isinstance(about, dict) else None
+    if isinstance(version, int) and version > VERSION:
+        raise UnreadableRun(f"{path} has version {version}, this s2ac reads up to {VERSION}: install a newer one")
     for name, kind in kinds.items():
         if not isinstance(about, dict) or not isinstance(about.get(name), kind):
             raise UnreadableRun(f"{path} is damaged: {name!r} is missing or of the wrong kind; {_remedy(directory)}")

@@ -9,7 +9,7 @@ from s2ac.algorithms import ALGORITHMS
 from s2ac.errors import InvalidArgument, S2acError, check_name, listed, shown
 from s2ac.ranges import default_of, settled
 from s2ac.runs.files import SMALL, parse_json, read_regular
-from s2ac.runs.manifest import DamagedCheckpoint
+from s2ac.runs.manifest import VERSION, DamagedCheckpoint
 from s2ac.settings import RunConfig, names_of
 from s2ac.settings.run import OF_REPLAY
 
@@ -47,10 +47,6 @@ def check_same(directory: Path, about: dict[str, Any], saved: dict[str, Any]) ->
             + (f"; what differs: {listed(differ)}" if differ else "")
         )
 
-
-VERSION = 5
-"""Of run.json. Version 1 did not say so, and may lack fields; version 2 holds every field; in version 3 S²AC's are those of one policy; in
-version 4 a field without effect has its default; version 5 has the fields of `ADDED`."""
 
 _VERSION1 = json.loads((Path(__file__).parent / "version1.json").read_text(encoding="utf-8"))
 """The defaults at the end of version 1: a field that did not exist when a file was written has this value, whatever its default is now."""

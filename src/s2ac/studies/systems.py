@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from s2ac.output import say
-from s2ac.runs.about import NO_MATTER, VERSION, with_defaults
+from s2ac.runs.about import NO_MATTER, with_defaults
+from s2ac.runs.manifest import VERSION
 from s2ac.runs.records import read_records
 from s2ac.settings import Settings
 from s2ac.studies.study import Record

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from s2ac.envs.gymnasium.simulators import BadEnvironment
+from s2ac.envs.gymnasium.faults import BadEnvironment
 from s2ac.errors import S2acError
 from s2ac.runs.files import make_directory, replace
 from s2ac.text import command, named

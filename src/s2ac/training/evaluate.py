@@ -13,7 +13,8 @@ import numpy as np
 
 from s2ac.algorithms.protocol import Algorithm
 from s2ac.envs.gymnasium.adapter import HostEnvs, HostStep, unpack
-from s2ac.envs.gymnasium.simulators import BadEnvironment, MakeEnv
+from s2ac.envs.gymnasium.faults import BadEnvironment
+from s2ac.envs.gymnasium.simulators import MakeEnv
 from s2ac.envs.jax_env import JaxEnv
 from s2ac.envs.registry import Make, jax_env, maker_of
 from s2ac.settings import RunConfig

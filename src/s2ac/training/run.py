@@ -22,10 +22,10 @@ from s2ac.errors import Diverged, InvalidArgument, check_name
 from s2ac.ranges import default_of
 from s2ac.replay import fetch
 from s2ac.runs import checkpoint
-from s2ac.runs.about import VERSION, check_same, read_about
+from s2ac.runs.about import check_same, read_about
 from s2ac.runs.begun import mark_saved
 from s2ac.runs.lock import RunInUse
-from s2ac.runs.manifest import DamagedCheckpoint, facts_of
+from s2ac.runs.manifest import VERSION, DamagedCheckpoint, facts_of
 from s2ac.runs.records import Records
 from s2ac.runs.rows import place
 from s2ac.runs.rows import refill as refilled

@@ -15,18 +15,10 @@ import gymnasium
 import numpy as np
 from gymnasium import spaces
 
+from s2ac.envs.gymnasium.board import Board, Place, board_shapes, places_of
+from s2ac.envs.gymnasium.faults import BadEnvironment
 from s2ac.envs.gymnasium.mujoco import quiet_mujoco
-from s2ac.envs.gymnasium.simulators import (
-    BadEnvironment,
-    Board,
-    Job,
-    MakeEnv,
-    Place,
-    Simulators,
-    board_shapes,
-    made,
-    places_of,
-)
+from s2ac.envs.gymnasium.simulators import Job, MakeEnv, Simulators, made
 from s2ac.errors import InvalidArgument, shown
 
 if TYPE_CHECKING:

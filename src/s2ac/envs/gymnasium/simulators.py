@@ -1,4 +1,4 @@
-"""Environments stepped in the process that holds them, and the board through which a loop and they speak.
+"""Environments stepped in the process that holds them.
 
 An environment's state is remembered as the state of its random generator at the last reset and the actions since; replaying
 them restores it exactly, which copying a simulator's positions does not. Importing this module imports no JAX.
@@ -6,54 +6,19 @@ them restores it exactly, which copying a simulator's positions does not. Import
 
 from collections.abc import Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import gymnasium
 import numpy as np
 from gymnasium import spaces
 
+from s2ac.envs.gymnasium.board import Board, Place
 from s2ac.envs.gymnasium.faults import BadEnvironment, described, listed, miscounts
 from s2ac.envs.gymnasium.mujoco import bad_states, quiet_mujoco
 from s2ac.errors import Diverged, InvalidArgument, S2acError, shown
 from s2ac.text import named
 
-if TYPE_CHECKING:
-    from s2ac.types import EnvSpec
-
 MakeEnv = Callable[[], gymnasium.Env]
-
-
-class Board(NamedTuple):
-    """What a loop and simulators share; a row per environment."""
-
-    action: np.ndarray  # [M, D], inside the box
-    result: np.ndarray  # [M, 2 O + 3]: where the next step starts, the true successor, reward, terminated, truncated
-
-    def part(self, rows: slice) -> "Board":
-        """Some of the rows, in the same memory."""
-        return Board(self.action[rows], self.result[rows])
-
-
-def board_shapes(num: int, spec: "EnvSpec") -> tuple[tuple[int, int], tuple[int, int]]:
-    """Shapes of a board's fields."""
-    return (num, spec.action_size), (num, 2 * spec.observation_size + 3)
-
-
-class Place(NamedTuple):
-    """Which environment: its seed, its own index, and the number that it is seeded with."""
-
-    seed: int
-    environment: int
-    number: int
-
-
-def places_of(seeds: list[int], num: int, purpose: int) -> list[Place]:
-    """`seeds × num` environments; `purpose` keeps the random numbers of training and evaluation apart."""
-    return [
-        Place(seed, n, int(stream.generate_state(1)[0]))
-        for seed in seeds
-        for n, stream in enumerate(np.random.SeedSequence([seed, purpose]).spawn(num))
-    ]
 
 
 def made(make: MakeEnv, name: str) -> gymnasium.Env:

@@ -31,7 +31,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import gymnasium
 import numpy as np
 
-from s2ac.envs.gymnasium.simulators import Board, Job, MakeEnv, Place, Simulators, board_shapes
+from s2ac.envs.gymnasium.board import Board, Place, board_shapes
+from s2ac.envs.gymnasium.simulators import Job, MakeEnv, Simulators
 from s2ac.errors import InvalidArgument, S2acError
 
 if TYPE_CHECKING:

@@ -54,5 +54,5 @@ def test_what_cannot_be_had_right_is_refused_in_one_line():
         Agent(RecordEpisodeStatistics(SyncVectorEnv(FUNCTIONS)), "sac", **TINY)
     assert "\n" not in str(caught.value)
     one = Counter(2)
-    with pytest.raises(InvalidArgument, match="gave the same environment twice"):
+    with pytest.raises(InvalidArgument, match="returned the same environment twice"):
         Agent(SyncVectorEnv([lambda: one] * 2), "sac", **TINY)

@@ -81,14 +81,17 @@ def _check_nodes(ray: Any) -> None:
     """Refuse a cluster one of whose nodes has no s2ac, or another one."""
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
+    def alive() -> dict[str, Any]:
+        return {node["NodeID"]: node for node in ray.nodes() if node["Alive"]}
+
     here = sources()
-    for node in ray.nodes():
-        if not node["Alive"]:
-            continue
-        there = NodeAffinitySchedulingStrategy(node["NodeID"], soft=False)
+    for name, node in alive().items():
+        there = NodeAffinitySchedulingStrategy(name, soft=False)
         try:
             found = ray.get(ray.remote(_sources).options(scheduling_strategy=there, num_cpus=0).remote(), timeout=60)
         except Exception as error:  # of many kinds
+            if name not in alive():
+                continue  # it has died meanwhile, as a node may at any time
             raise S2acError(f"{node['NodeManagerAddress']} of the cluster cannot run s2ac: {_line(error)}") from error
         if found != here:
             raise S2acError(

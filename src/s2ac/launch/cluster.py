@@ -20,6 +20,9 @@ QUIET = {
     "TUNE_DISABLE_SIGINT_HANDLER": "1",  # signals are answered here
 }
 
+PATIENCE = 180.0
+"""Seconds that a node may take to import s2ac: busy ones take a minute."""
+
 
 def import_ray(address: str = "") -> Any:
     """Ray, for a cluster at an address or one of this machine; it reads the environment when it is imported, so nothing may import it before."""
@@ -84,11 +87,15 @@ def _check_nodes(ray: Any) -> None:
     def alive() -> dict[str, Any]:
         return {node["NodeID"]: node for node in ray.nodes() if node["Alive"]}
 
-    here = sources()
-    for name, node in alive().items():
+    def ask(name: str) -> Any:
         there = NodeAffinitySchedulingStrategy(name, soft=False)
+        return ray.remote(_sources).options(scheduling_strategy=there, num_cpus=0).remote()
+
+    here, nodes = sources(), alive()
+    asked = {name: ask(name) for name in nodes}  # at once: each imports s2ac first
+    for name, node in nodes.items():
         try:
-            found = ray.get(ray.remote(_sources).options(scheduling_strategy=there, num_cpus=0).remote(), timeout=60)
+            found = ray.get(asked[name], timeout=PATIENCE)
         except Exception as error:  # of many kinds
             if name not in alive():
                 continue  # it has died meanwhile, as a node may at any time

@@ -175,7 +175,7 @@ def train(
         announce(run, bar)
         compiled = False
         while run.env_step < total and not stop.asked:
-            before = run.env_step
+            before, warm = run.env_step, run.warm_left
             rows = run.advance(bar.update)
             evaluated = run.evaluation() if due(config.evaluate_every, before) or run.env_step >= total else []
             records.add([*rows, *evaluated])
@@ -199,7 +199,7 @@ def train(
                 left = clock((total - run.env_step) * config.seeds / max(speed, 0.1))
                 line = f"step {run.env_step} of {total}: return {mean_return}, {speed:.0f} steps/s"
                 say(f"{line}, {left} left" if compiled else line)
-            compiled = not run.warm_left  # a chunk that compiles is slow, and one without updates fast
+            compiled = run.env_step - before > warm  # a chunk that compiles is slow, one without updates fast
         if run.env_step != saved:  # here, so that no signal can come between a look at it and the loop's end
             run.save()
     if run.env_step < total:

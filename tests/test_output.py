@@ -163,3 +163,10 @@ def test_handlers_and_threads_are_put_back():
     assert [signal.getsignal(which) for which in (signal.SIGINT, signal.SIGTERM)] == handlers
     assert threading.active_count() == before
     assert signal.set_wakeup_fd(-1) == -1
+
+
+def test_time_left_is_said_after_the_first_chunk_with_updates(tmp_path, capsys):
+    """That one compiles them, and the warm-up before it is faster: their speeds say nothing of what follows."""
+    assert main([*train_arguments("sac", tmp_path / "run", 160), "--warmup-steps", "40"]) == 0
+    lines = [line for line in capsys.readouterr().out.splitlines() if line.startswith("step ")]
+    assert [" left" in line for line in lines] == [False, False, True, True]

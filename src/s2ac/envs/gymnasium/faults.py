@@ -27,10 +27,10 @@ def miscounts(space: spaces.Space, observation: Any) -> bool:
     return not isinstance(space, spaces.Box) and not space.contains(observation)
 
 
-def listed(state: Any) -> Any:
+def jsonable(state: Any) -> Any:
     """A generator's state as JSON values."""
     if isinstance(state, dict):
-        return {name: listed(part) for name, part in state.items()}
+        return {name: jsonable(part) for name, part in state.items()}
     return state.tolist() if isinstance(state, np.ndarray | np.generic) else state
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from gymnasium import spaces
 
 from s2ac.envs.gymnasium.board import Board, Place
-from s2ac.envs.gymnasium.faults import BadEnvironment, described, listed, miscounts
+from s2ac.envs.gymnasium.faults import BadEnvironment, described, jsonable, miscounts
 from s2ac.envs.gymnasium.mujoco import bad_states, quiet_mujoco
 from s2ac.errors import Diverged, InvalidArgument, S2acError, shown
 from s2ac.text import named
@@ -152,7 +152,7 @@ class Simulators:
 
     def _reset(self, k: int) -> None:
         try:
-            self.origin[k] = listed(self.raw[k].np_random.bit_generator.state)
+            self.origin[k] = jsonable(self.raw[k].np_random.bit_generator.state)
         except Exception as error:
             raise self._fault(k, "np_random", error) from error
         self.actions[k] = []

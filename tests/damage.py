@@ -126,7 +126,7 @@ def forget_peak():
     Path("/proc/self/clear_refs").write_text("5")
 
 
-def bounded(function, *arguments, seconds=60.0, memory=300 * 2**20):
+def bounded(function, *arguments, seconds=60.0, memory=300_000_000):
     """What a call returns, or its refusal; a long wait and much memory are errors of ours."""
     forget_peak()
     before = peak()

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
+import s2ac
 from s2ac.algorithms.sac import SacConfig, make_sac
 from s2ac.cli.main import main
 from s2ac.envs.gymnasium.adapter import HostEnvs, spec_of
@@ -183,3 +184,61 @@ def test_a_generator_of_another_kind_can_be_written_down_and_put_back():
     wanted = [envs.step(np.zeros((1, 1, 1))).next_observation for _ in range(5)]
     envs.restore(kept)
     np.testing.assert_array_equal([envs.step(np.zeros((1, 1, 1))).next_observation for _ in range(5)], wanted)
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+def test_actions_are_inside_the_box_as_the_environment_has_it(kind):
+    """float32(0.3) is above 0.3."""
+
+    class Narrow(Faulty):
+        action_space = spaces.Box(np.array([-0.1, -2], kind), np.array([0.3, 5.1], kind), dtype=kind)
+
+        def step(self, action):
+            assert self.action_space.contains(action), action
+            return super().step(action)
+
+    envs = HostEnvs(Narrow, "Narrow", [0], 2, 0)
+    for action in (-10.0, 10.0):
+        envs.step(np.full((1, 2, 2), action))
+
+
+def test_integer_actions_are_refused():
+    class Integer(Faulty):
+        action_space = spaces.Box(-2, 2, (1,), np.int32)
+
+    with pytest.raises(InvalidArgument, match="env = 'Integer' has actions of int32: must be a Box of floats"):
+        spec_of(Integer(), "Integer")
+
+
+BYTES = spaces.Dict({"level": spaces.Box(0, 255, (2,), np.uint8)})
+
+
+@pytest.mark.parametrize(
+    ("space", "observation"),
+    [
+        (spaces.Box(-1, 1, (2, 3)), np.zeros((3, 2))),
+        (spaces.Box(-1, 1, (2,)), np.zeros((2, 1))),
+        (BYTES, {"level": np.array([300, 2])}),
+        (BYTES, {"level": np.array([2.5, 2])}),
+        (BYTES, {"level": np.zeros((1, 2))}),
+    ],
+)
+def test_observations_of_another_shape_or_type_are_refused(space, observation):
+    class Odd(Faulty):
+        observation_space = space
+
+        def reset(self, *, seed=None, options=None):
+            super().reset(seed=seed)
+            return observation, {}
+
+    with pytest.raises(BadEnvironment, match="an observation is not of") as caught:
+        HostEnvs(Odd, "Odd", [0], 1, 0)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_function_that_makes_the_same_environment_again_is_refused_before_a_step(tmp_path):
+    one = Faulty()
+    wrapped = lambda: gymnasium.wrappers.TimeLimit(one, 5)  # noqa: E731
+    with pytest.raises(InvalidArgument, match="returned the same environment twice"):
+        s2ac.Agent(wrapped, "sac", directory=tmp_path / "run", hidden=(4,), episodes=1)
+    assert one.total == 0

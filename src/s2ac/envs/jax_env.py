@@ -1,8 +1,14 @@
 """Environments written in JAX: a spec and two pure functions."""
 
+import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import jax
+import jax.numpy as jnp
+
+from s2ac.errors import InvalidArgument, check_count
+from s2ac.text import named
 from s2ac.types import Array, EnvSpec, Key
 
 
@@ -21,5 +27,36 @@ class JaxEnv(NamedTuple):
     spec: EnvSpec
     reset: Callable[[Key], tuple[Any, Array]]
     step: Callable[[Key, Any, Array], tuple[Any, TimeStep]]
-    max_steps: int
+    max_steps: int  # the time limit, which `step` must apply itself; an evaluation plays no further
     render: Callable[[Any], Any] | None = None  # a state to a picture [H, W, 3] of bytes, not compiled
+
+
+def check_jax_env(env: JaxEnv, name: str = "JaxEnv") -> None:
+    """Refuse one whose spec or functions are not what a compiled loop needs; nothing is computed for it."""
+    size, low, high = env.spec
+    check_count("observation_size", size, 1)
+    check_count("max_steps", env.max_steps, 1)
+    ends = list(zip(low, high, strict=False))
+    if len(low) != len(high) or not ends or not all(math.isfinite(a) and math.isfinite(b) and a < b for a, b in ends):
+        raise InvalidArgument(f"env = {name} has actions in [{low}, {high}]: must be finite bounds, low below high")
+    key, action = jax.random.key(0), jnp.zeros(len(low))
+    try:
+        state, observation = jax.eval_shape(env.reset, key)
+        after, seen = jax.eval_shape(env.step, key, state, action)
+        given = {
+            "what reset observes": observation,
+            **{f"the step's {of}": getattr(seen, of) for of in TimeStep._fields},
+        }
+        shapes = {what: (tuple(one.shape), jnp.dtype(one.dtype).kind) for what, one in given.items()}
+        kept = [jax.tree.map(lambda one: (one.shape, one.dtype), each) for each in (state, after)]
+    except Exception as error:  # the user's own code
+        raise InvalidArgument(f"env = {name}: its reset and step cannot be compiled: {named(error)}") from error
+    wanted = [((size,), "f"), ((size,), "f"), ((), "f"), ((), "b"), ((), "b")]
+    for (what, found), right in zip(shapes.items(), wanted, strict=True):
+        if found != right:
+            kinds = {"f": "floats", "b": "bool"}
+            raise InvalidArgument(
+                f"env = {name}: {what} has shape {found[0]} of {kinds.get(found[1], found[1])}: must be {right[0]} of {kinds[right[1]]}"
+            )
+    if kept[0] != kept[1]:
+        raise InvalidArgument(f"env = {name}: the state after a step has other shapes or types than the one before")

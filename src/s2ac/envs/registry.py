@@ -14,7 +14,7 @@ from s2ac.envs.adapters import LIBRARIES
 from s2ac.envs.gymnasium.adapter import CUSTOM, layout_of, maker, spec_of
 from s2ac.envs.gymnasium.simulators import MakeEnv, made
 from s2ac.envs.gymnasium.vector import members_of
-from s2ac.envs.jax_env import JaxEnv
+from s2ac.envs.jax_env import JaxEnv, check_jax_env
 from s2ac.envs.multigoal import pictures as multigoal
 from s2ac.envs.multigoal.env import MultigoalConfig, make_multigoal
 from s2ac.envs.pointmaze import pictures as pointmaze
@@ -82,6 +82,7 @@ def environment(env: EnvLike) -> tuple[str, Make]:
     if isinstance(env, str):
         return env, None
     if isinstance(env, JaxEnv):
+        check_jax_env(env)
         return f"{CUSTOM}JaxEnv", env
     if isinstance(env, VectorEnv):
         return members_of(env)

@@ -11,7 +11,8 @@ from multiprocessing.connection import wait
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 
-from s2ac.launch.calls import Call, Watch, carry_out
+from s2ac.envs.gymnasium.workers import no_signals
+from s2ac.launch.calls import STOPPED, Call, Watch, carry_out
 from s2ac.training.signals import signals
 
 
@@ -31,7 +32,8 @@ def side_by_side(calls: Iterable[Call], at_once: int, logs: Path, retries: int, 
                 call, left = waiting.pop(0)
                 log = str(logs / f"{call.name}.txt")
                 running[call.name] = context.Process(target=_alone, args=(call, log, os.getpid())), call, left
-                running[call.name][0].start()
+                with no_signals():
+                    running[call.name][0].start()
             if stop.asked and not told:
                 told = True
                 for process, *_ in running.values():
@@ -41,7 +43,9 @@ def side_by_side(calls: Iterable[Call], at_once: int, logs: Path, retries: int, 
             for name in [name for name, (process, *_) in running.items() if not process.is_alive()]:
                 process, call, left = running.pop(name)
                 code = process.exitcode or 0
-                if code < 0 and left and not stop.asked:
+                if code < 0 and stop.asked:  # told before it could answer: it has saved nothing and can go on
+                    code = STOPPED
+                elif code < 0 and left:
                     waiting.insert(0, (call, left - 1))
                     continue
                 codes[name] = code
@@ -52,6 +56,9 @@ def side_by_side(calls: Iterable[Call], at_once: int, logs: Path, retries: int, 
 def _alone(call: Call, log: str, parent: int) -> None:
     """In the new process: what it prints goes to `log`, and it ends soon after its parent."""
     os.setsid()  # a Ctrl-C is the parent's to pass on
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # forgets one that came while it started
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT, signal.SIGTERM})
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     to = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
     for stream in (1, 2):
         os.dup2(to, stream)

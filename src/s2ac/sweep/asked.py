@@ -2,7 +2,7 @@
 
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -40,16 +40,19 @@ class Text(NamedTuple):
 
     path: Path | None
     text: str
+    elsewhere: frozenset[str] = frozenset()  # names that flags set: the file is not to blame
 
     def at(self, name: str, of: str = "") -> str:
-        """Where a name is set, as the beginning of a message."""
-        lines = [*enumerate(self.text.splitlines(), 1)]
-        table = re.compile(rf"\s*\[.*\b{re.escape(of)}\s*\]")
-        begin = next((number for number, line in lines if table.match(line)), 0) if of else 0
-        for number, line in lines[begin:]:
-            if re.match(rf'\s*\[?[\w.-]*"?\b{re.escape(name)}\b"?\s*[=\].]', line):
-                return f"{self.path}, line {number}: "
-        return ""
+        """Where a name is set, as the beginning of a message: in the table `of` if it is there, or else in one that all algorithms share."""
+        table, found = "", []
+        named = re.compile(rf'\s*\[?([\w.-]*)"?\b{re.escape(name)}\b"?\s*[=\].]')
+        for number, line in enumerate(self.text.splitlines(), 1):
+            if header := re.match(r"\s*\[+\s*([^\]]*?)\s*\]", line):
+                table = header[1].rpartition(".")[2].strip('" ')
+            if stands := named.match(line):
+                within = stands[1].rstrip(".").rpartition(".")[2] or table
+                found.append((within != of, within not in ("", "settings"), number))
+        return f"{self.path}, line {min(found)[2]}: " if found and name not in self.elsewhere else ""
 
 
 def read_asked(path: Path | None, flags: Mapping[str, Any], changes: tuple[str, ...] = ()) -> tuple[Asked, Text]:
@@ -64,7 +67,10 @@ def read_asked(path: Path | None, flags: Mapping[str, Any], changes: tuple[str, 
             raise InvalidArgument(f"{text.at(name)}{name!r}: no such key{nearest(name, Asked._fields)}")
     named = {"out": f"runs/{path.stem}"} if path else {}
     merged = {**Asked._field_defaults, **named, **found, **flags}
+    _check_tables(merged["settings"])
     merged["settings"] = _changed(merged["settings"], changes)
+    changed = {change.partition("=")[0].rpartition(".")[2] for change in changes}
+    text = text._replace(elsewhere=frozenset({*flags, *changed}))
     if not merged.get("env"):
         raise InvalidArgument(
             "sweep over what? For instance: s2ac sweep --env multigoal --algo sac s2ac --seeds '[0,1,2]'"
@@ -102,7 +108,10 @@ def _changed(settings: Any, changes: tuple[str, ...]) -> Any:
             raise InvalidArgument(f"set = {shown(change)}: must be NAME=VALUE, such as learning_rate=[3e-4,1e-3]")
         algo, dot, field = name.rpartition(".")
         part = {field: value_of(value)}
-        settings = {**settings, **({algo: {**settings.get(algo, {}), **part}} if dot else part)}
+        if dot:
+            _check_tables({algo: settings.get(algo, {})}, [algo])
+            part = {algo: {**settings.get(algo, {}), **part}}
+        settings = {**settings, **part}
     return settings
 
 
@@ -128,9 +137,14 @@ def _check(asked: Asked) -> None:
         raise InvalidArgument("seeds = []: must be a number of seeds or a list of seeds")
     if asked.search and place.kind != "ray":
         raise InvalidArgument(f"search = {shown(asked.search)}: needs on = 'ray' or 'ray://HOST:PORT'")
-    tables = {"settings": asked.settings}
-    if isinstance(asked.settings, dict):
-        tables |= {name: asked.settings[name] for name in asked.algo if name in asked.settings}
+    _check_tables(asked.settings, asked.algo)
+
+
+def _check_tables(settings: Any, algos: Sequence[str] = ()) -> None:
+    """The settings must be a table, and so must those of an algorithm."""
+    tables = {"settings": settings}
+    if isinstance(settings, dict):
+        tables |= {name: settings[name] for name in algos if name in settings}
     for name, table in tables.items():
         if not isinstance(table, dict):
             raise InvalidArgument(f"{name} = {shown(table)}: must be a table")

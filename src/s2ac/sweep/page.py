@@ -74,7 +74,7 @@ def _environment(
         if run.settings.env == env:
             name = ", ".join([run.settings.algo, *(f"{n} {shown(v)}" for n, v in run.chosen.items())])
             groups.setdefault(name, []).append(run)
-    means = {name: float(np.mean([results[run.name].mean for run in group])) for name, group in groups.items()}
+    means = {name: _mean([results[run.name].mean for run in group]) for name, group in groups.items()}
     # A return on the way is no match for one at the end.
     half = {name: any(results[run.name].status != "done" for run in group) for name, group in groups.items()}
     ranked = sorted((half[name], -mean, name) for name, mean in means.items() if math.isfinite(mean))
@@ -88,6 +88,12 @@ def _environment(
         for rank, (_, mean, name) in enumerate(ranked)
     ]
     return {"env": env, "groups": found}
+
+
+def _mean(returns: list[float]) -> float:
+    """Of the runs that have one."""
+    known = [value for value in returns if math.isfinite(value)]
+    return float(np.mean(known)) if known else math.nan
 
 
 def _value(value: Any) -> Any:

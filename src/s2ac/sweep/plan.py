@@ -56,7 +56,7 @@ def planned(asked: Asked, env: str, algo: str, given: Values, chosen: Values, te
     try:
         settings = resolve(env, algo, asked.preset, {**given, **steps})
     except InvalidArgument as error:
-        raise InvalidArgument(f"{text.at(str(error).partition(' = ')[0])}{error} (of {algo} on {env})") from error
+        raise InvalidArgument(f"{text.at(str(error).partition(' = ')[0], algo)}{error} (of {algo} on {env})") from error
     return Planned(_name(settings, chosen), settings, chosen)
 
 

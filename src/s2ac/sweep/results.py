@@ -39,14 +39,14 @@ class Result(NamedTuple):
 
 def result_of(directory: Path, run: Planned) -> Result:
     """A run's result, from its files."""
+    begun = (directory / "run.json").exists()
+    saved = names(directory) if begun else []
+    if saved and int(saved[-1][5:17]) >= int(run.settings.run.steps):
+        return Result("done", "", _returns(directory, run))
     with suppress(OSError):
         reason = read_regular(directory / FAILED, SMALL).decode(errors="replace").strip()
         return Result("failed", reason, _returns(directory, run))
-    begun = (directory / "run.json").exists()
-    saved = names(directory) if begun else []
-    done = bool(saved) and int(saved[-1][5:17]) >= int(run.settings.run.steps)
-    status = "done" if done else "stopped" if begun else "waiting"
-    return Result(status, "", _returns(directory, run))
+    return Result("stopped" if begun else "waiting", "", _returns(directory, run))
 
 
 def _returns(directory: Path, run: Planned) -> dict[int, tuple[int, float]]:

@@ -65,6 +65,10 @@ def space_of(asked: Asked, text: Text) -> Space:
     hints = hints_of(algo)
     space = Space({}, {}, {"seeds": asked.seeds})
     for name, values in axes_of(asked, algo, text).items():
+        if len(values) > 1 and any(isinstance(value, dict) for value in values):
+            raise InvalidArgument(
+                f"{text.at(name, algo)}{name} = {shown(values)}: must be one range, or a list of values"
+            )
         if isinstance(values[0], dict):
             space.ranges[name] = range_of(name, values[0], hints[name] is int, text)
         elif len(values) > 1:

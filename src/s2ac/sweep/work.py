@@ -1,5 +1,6 @@
 """What a worker of a sweep does, in whatever process and on whatever machine: train one run, to its end if nothing stops it."""
 
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -7,8 +8,9 @@ from typing import Any
 
 from s2ac.errors import S2acError
 from s2ac.launch.calls import STOPPED
+from s2ac.output import say
 from s2ac.runs.files import make_directory, replace
-from s2ac.runs.lock import RunInUse
+from s2ac.runs.lock import RunInUse, holder
 from s2ac.settings import Settings
 from s2ac.text import printable
 from s2ac.training.crash import reported
@@ -26,14 +28,16 @@ def train_one(
 ) -> int:
     """The exit code: 0 at the end, `STOPPED` if a signal came, otherwise what went wrong, which is in DIRECTORY/failed.txt."""
     until = time.monotonic() + PATIENCE
-    (directory / FAILED).unlink(missing_ok=True)
+    if holder(directory) is None:
+        (directory / FAILED).unlink(missing_ok=True)
     while True:
         try:
             with reported(directory, settings._asdict()):
                 return 0 if go_on(directory, settings, callback)[0] else STOPPED
         except RunInUse as error:
-            if time.monotonic() > until:
-                return _failed(directory, error)
+            if time.monotonic() > until:  # it is whose it is: nothing is written into it
+                say(f"error: {error}", sys.stderr)
+                return error.exit_code
             time.sleep(0.5)
         except S2acError as error:
             return _failed(directory, error)

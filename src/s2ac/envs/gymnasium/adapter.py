@@ -101,6 +101,8 @@ def spec_of(env: gymnasium.Env, name: str) -> "EnvSpec":
         raise InvalidArgument(
             f"env = {name!r} has actions of shape {action.shape}: must be one-dimensional, such as (3,)"
         )
+    if action.dtype.kind != "f":
+        raise InvalidArgument(f"env = {name!r} has actions of {action.dtype}: must be a Box of floats")
     if not (np.isfinite(action.low).all() and np.isfinite(action.high).all() and (action.low < action.high).all()):
         raise InvalidArgument(
             f"env = {name!r} has actions in {shown(action)}: give its Box finite bounds, low below high in every dimension"

@@ -19,12 +19,18 @@ class BadEnvironment(S2acError):
 
 
 def miscounts(space: spaces.Space, observation: Any) -> bool:
-    """Whether a part that is no Box is not of its space: flattening would take −1 for the last of n. A Box's numbers are looked at when flat."""
+    """Whether a part is not of its space: flattening would take −1 for the last of n, 300 for a byte of 44, and any shape of the right size.
+
+    Bounds of a Box are not looked at.
+    """
     if isinstance(space, spaces.Dict):
         return any(miscounts(part, observation[name]) for name, part in space.items())
     if isinstance(space, spaces.Tuple):
         return any(map(miscounts, space, observation))
-    return not isinstance(space, spaces.Box) and not space.contains(observation)
+    if not isinstance(space, spaces.Box):
+        return not space.contains(observation)
+    given = np.asarray(observation)
+    return given.shape != space.shape or (space.dtype.kind != "f" and bool((given.astype(space.dtype) != given).any()))
 
 
 def jsonable(state: Any) -> Any:

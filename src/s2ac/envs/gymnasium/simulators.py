@@ -4,6 +4,7 @@ An environment's state is remembered as the state of its random generator at the
 them restores it exactly, which copying a simulator's positions does not. Importing this module imports no JAX.
 """
 
+import weakref
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, NamedTuple
@@ -20,6 +21,9 @@ from s2ac.text import named
 
 MakeEnv = Callable[[], gymnasium.Env]
 
+_MADE: "weakref.WeakValueDictionary[int, gymnasium.Env]" = weakref.WeakValueDictionary()
+"""Every environment that a function has made and that is still there, without its wrappers, by its identity."""
+
 
 def made(make: MakeEnv, name: str) -> gymnasium.Env:
     """One more environment; whatever keeps its code from making one is said in a line."""
@@ -33,6 +37,11 @@ def made(make: MakeEnv, name: str) -> gymnasium.Env:
         raise InvalidArgument(
             f"env = {name!r}: the function that makes it returned {type(env).__name__}, not a gymnasium.Env"
         )
+    if _MADE.get(id(env.unwrapped)) is env.unwrapped:  # training and evaluation would step one and the same
+        raise InvalidArgument(
+            f"env = {name!r}: the function that makes it returned the same environment twice: make a new one at each call"
+        )
+    _MADE[id(env.unwrapped)] = env.unwrapped
     return env
 
 
@@ -51,16 +60,11 @@ class Simulators:
         self.job, self.places, self.board = job, places, board
         at = getattr(make, "at", lambda index: make)  # the functions behind a vector environment differ by index
         self.envs = [made(at(place.environment), job.name) for place in places]
-        if len(set(map(id, self.envs))) < len(places):
-            raise InvalidArgument(
-                f"env = {job.name!r}: the function that makes it returned the same environment twice: make a new one at each call"
-            )
         self.size = (board.result.shape[1] - 3) // 2
         self.raw = [env.unwrapped for env in self.envs]
         self.box_types = [
             env.observation_space.dtype if isinstance(env.observation_space, spaces.Box) else None for env in self.envs
         ]
-        self.action_types = [env.action_space.dtype for env in self.envs]
         self.counters: list[tuple[Any, list[Any]]] = [(None, [])] * len(places)
         if any(hasattr(env, "data") for env in self.raw):
             quiet_mujoco()
@@ -80,9 +84,12 @@ class Simulators:
         kind = self.box_types[k]
         try:
             if kind is not None:
-                flat = np.asarray(observation, dtype=kind).ravel()
-                if kind.kind != "f" and (np.asarray(observation).ravel() != flat).any():
+                whole = np.asarray(observation, dtype=kind)
+                if whole.shape != self.envs[k].observation_space.shape:
+                    raise ValueError(f"it has shape {whole.shape}")
+                if kind.kind != "f" and (np.asarray(observation) != whole).any():
                     raise ValueError(f"numbers that are not of {kind}")
+                flat = whole.ravel()
             else:
                 space = self.envs[k].observation_space
                 flat = np.asarray(spaces.flatten(space, observation))
@@ -173,7 +180,7 @@ class Simulators:
         """A step of one environment: the successor, the reward, and whether it ended or was cut, each what it should be."""
         try:
             self.given = None
-            given = self.given = self.envs[k].step(action.astype(self.action_types[k]))
+            given = self.given = self.envs[k].step(self._typed(k, action))
         except Exception as error:
             raise self._fault(k, "step", error) from error
         if not isinstance(given, tuple) or len(given) != 5:
@@ -189,6 +196,12 @@ class Simulators:
         if cut is not True and cut is not False:
             cut = self._flag(k, "truncated", cut)
         return flat, reward, ended, cut
+
+    def _typed(self, k: int, action: np.ndarray) -> np.ndarray:
+        """The action as the environment has it, inside its box: a bound of more digits may lie below the same in float32."""
+        space = self.envs[k].action_space
+        assert isinstance(space, spaces.Box)
+        return action.copy() if space.dtype == action.dtype else action.astype(space.dtype).clip(space.low, space.high)
 
     def _number(self, k: int, what: str, value: Any, wanted: str) -> float:
         """One number, from whatever holds one."""

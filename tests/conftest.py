@@ -6,7 +6,8 @@ from pathlib import Path
 # Two test workers on two cores: a thread each keeps XLA from fighting over them.
 os.environ.setdefault("NPROC", "1")
 os.environ.setdefault("MPLBACKEND", "Agg")
-os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0")  # compiles faster
+# Compiles faster: nothing is optimised, and not split for threads that are not there.
+os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0 --xla_cpu_parallel_codegen_split_count=1")
 
 import jax
 import pytest

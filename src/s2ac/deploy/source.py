@@ -15,6 +15,7 @@ class Trained(Protocol):
     spec: EnvSpec
     algorithm: Algorithm
     algorithm_config: Any
+    config: Any
 
     def policy_state(self, seed_index: int = 0) -> Any:
         """The algorithm's state of one seed."""

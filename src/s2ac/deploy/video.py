@@ -14,6 +14,7 @@ import numpy as np
 from s2ac.deploy.source import Trained
 from s2ac.envs.as_gymnasium import AsGymnasium
 from s2ac.envs.gymnasium.adapter import HostEnvs, registered
+from s2ac.envs.gymnasium.repeat import repeating
 from s2ac.envs.gymnasium.simulators import MakeEnv
 from s2ac.envs.jax_env import JaxEnv
 from s2ac.envs.registry import EnvLike, entry_of, environment
@@ -56,7 +57,7 @@ def play(
     given, own = environment(env) if env is not None else (name, None)
     if isinstance(own, JaxEnv):
         own = partial(AsGymnasium, own, "rgb_array")
-    make = own or partial(rendered, given)
+    make = repeating(own or partial(rendered, given), agent.config.action_repeat)
     envs = HostEnvs(make, name, [seed_index], episodes, EVALUATION, once=True, spec=agent.spec)
     try:
         films, returns = _films(agent, make, envs, select, seed_index)

@@ -31,6 +31,26 @@ class JaxEnv(NamedTuple):
     render: Callable[[Any], Any] | None = None  # a state to a picture [H, W, 3] of bytes, not compiled
 
 
+def repeated(env: JaxEnv, times: int) -> JaxEnv:
+    """The environment whose step takes an action so many times, until the episode ends, and sums the rewards."""
+    if times == 1:
+        return env
+
+    def step(key: Key, state: Any, action: Array) -> tuple[Any, TimeStep]:
+        first = env.step(jax.random.fold_in(key, 0), state, action)
+
+        def once(carry: Any, index: Array) -> tuple[Any, None]:
+            state, moved = carry
+            new, seen = env.step(jax.random.fold_in(key, index), state, action)
+            seen = seen._replace(reward=moved.reward + seen.reward)
+            ended = moved.terminated | moved.truncated
+            return jax.tree.map(lambda old, now: jnp.where(ended, old, now), carry, (new, seen)), None
+
+        return jax.lax.scan(once, first, jnp.arange(1, times))[0]
+
+    return env._replace(step=step, max_steps=-(-env.max_steps // times))
+
+
 def check_jax_env(env: JaxEnv, name: str = "JaxEnv") -> None:
     """Refuse one whose spec or functions are not what a compiled loop needs; nothing is computed for it."""
     size, low, high = env.spec

@@ -12,9 +12,10 @@ from gymnasium.vector import VectorEnv
 
 from s2ac.envs.adapters import LIBRARIES
 from s2ac.envs.gymnasium.adapter import CUSTOM, layout_of, maker, spec_of
+from s2ac.envs.gymnasium.repeat import repeating
 from s2ac.envs.gymnasium.simulators import MakeEnv, made
 from s2ac.envs.gymnasium.vector import members_of
-from s2ac.envs.jax_env import JaxEnv, check_jax_env
+from s2ac.envs.jax_env import JaxEnv, check_jax_env, repeated
 from s2ac.envs.multigoal import pictures as multigoal
 from s2ac.envs.multigoal.env import MultigoalConfig, make_multigoal
 from s2ac.envs.pointmaze import pictures as pointmaze
@@ -64,17 +65,16 @@ def entry_of(name: str) -> Entry | None:
     return ENVIRONMENTS.get(name)
 
 
-def jax_env(name: str, make: Make = None) -> JaxEnv | None:
+def jax_env(name: str, make: Make = None, action_repeat: int = 1) -> JaxEnv | None:
     """The environment in JAX; None if it is one of Gymnasium's."""
-    if isinstance(make, JaxEnv):
-        return make
     entry = entry_of(name) if make is None else None
-    return entry.make() if entry else None
+    env = make if isinstance(make, JaxEnv) else entry.make() if entry else None
+    return env and repeated(env, action_repeat)
 
 
-def maker_of(name: str) -> MakeEnv:
-    """A function that makes the Gymnasium environment of a name; an unknown one is answered with the nearest."""
-    return maker(name, tuple(ENVIRONMENTS))
+def maker_of(name: str, make: MakeEnv | None = None, action_repeat: int = 1) -> MakeEnv:
+    """A function that makes the Gymnasium environment of a name, if `make` does not; an unknown name is answered with the nearest."""
+    return repeating(make or maker(name, tuple(ENVIRONMENTS)), action_repeat)
 
 
 def environment(env: EnvLike) -> tuple[str, Make]:

@@ -53,9 +53,9 @@ _VERSION1 = json.loads((Path(__file__).parent / "version1.json").read_text(encod
 
 ADDED: dict[str, dict[str, Any]] = {
     "algorithm": {"categorical": False, "relative_entropy": False},
-    "run": {"wandb": False, "hold": 1},
+    "run": {"wandb": False, "hold": 1, "action_repeat": 1},
 }
-"""Fields of version 5, and what earlier versions did."""
+"""Fields that came after version 4, and what runs without them did."""
 
 RETIRED = {"late_action": False, "num_climbed": None}
 """Fields that algorithms once had, and the value with which they did nothing."""

@@ -11,9 +11,9 @@ from typing import Any
 from s2ac.errors import S2acError
 from s2ac.runs.files import MANIFEST, parse_json, read_regular
 
-VERSION = 5
+VERSION = 6
 """Of run.json. Version 1 did not say so, and may lack fields; version 2 holds every field; in version 3 S²AC's are those of one policy; in
-version 4 a field without effect has its default; version 5 has the fields of `runs.about.ADDED`."""
+version 4 a field without effect has its default; versions 5 and 6 have the fields of `runs.about.ADDED`."""
 
 FORMAT = 2
 """Of checkpoints. In format 1 arrays were named in another way, see `name_of_format_1`."""

@@ -65,6 +65,9 @@ class RunConfig:
     hold: Annotated[int, power_of_two(2**10)] = 1
     """Most steps for which an environment acts with the same random numbers, a power of two: held noise explores further. 1: new ones at every step."""
 
+    action_repeat: Annotated[int, at_least(1, 1_000)] = 1
+    """Steps of the environment that take the same action. They count as one step of ours, with the sum of their rewards; `discount` is per step of ours."""
+
     log_every: Period = 1_000
     """Environment steps between two records; also the length of a compiled chunk."""
 

@@ -55,12 +55,13 @@ def make_player(
 ) -> Player:
     """The player for an environment's name; `make` makes one that the name does not. `options` are the compiler's."""
     seeds = list(config.seed_range)
-    if compiled := jax_env(name, make):
+    if compiled := jax_env(name, make, config.action_repeat):
         keys = jax.vmap(jax.random.key)(jnp.array(seeds))
         return DevicePlayer(compiled, algorithm, SideBySide(keys, options))
     assert not isinstance(make, JaxEnv)
     act = compiled_act(algorithm, spec, options)
-    return HostPlayer(make or maker_of(name), name, algorithm, spec, seeds, act, **limits_of(config))
+    make = maker_of(name, make, config.action_repeat)
+    return HostPlayer(make, name, algorithm, spec, seeds, act, **limits_of(config))
 
 
 def limits_of(config: RunConfig) -> dict[str, Any]:

@@ -79,12 +79,13 @@ class Run:
         seeds = list(config.seed_range)
         make = lambda spec: ALGORITHMS[algo].make(spec, algorithm_config)  # noqa: E731
         self.loop: DeviceLoop | HostLoop
-        if compiled := jax_env(env_name, make_env):
+        if compiled := jax_env(env_name, make_env, config.action_repeat):
             check_has_effect(config, OF_GYMNASIUM, f"on {env_name}, which is written in JAX")
             self.loop = DeviceLoop(compiled, make, seeds, config)
         else:
             assert not isinstance(make_env, JaxEnv)
-            self.loop = HostLoop(make_env or maker_of(env_name), env_name, make, seeds, config)
+            make_host = maker_of(env_name, make_env, config.action_repeat)
+            self.loop = HostLoop(make_host, env_name, make, seeds, config)
         self.algorithm = self.loop.algorithm
         for rule in config.select:
             check_name("select", rule, self.algorithm.rules)

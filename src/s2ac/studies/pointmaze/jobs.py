@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from s2ac.algorithms import ALGORITHMS
+from s2ac.envs.jax_env import repeated
 from s2ac.envs.pointmaze import scores
 from s2ac.envs.pointmaze.env import make_pointmaze
 from s2ac.envs.pointmaze.maps import maze_of
@@ -58,8 +59,8 @@ SCALES = {
         "num_references": 2, "num_steps": 1, "batch_size": 8, "capacity": 400, "log_every": 200, "checkpoint_every": 400},
     ),
     "quick": Scale(
-        ("simple",), ("s2ac", "sac"), 5, None, {"steps": 40_000, "hidden": (32, 32), "num_particles": 8,
-        "num_references": 8, "num_steps": 2, "batch_size": 64, "capacity": 40_000, "checkpoint_every": 10_000},
+        ("simple",), ("s2ac", "sac"), 10, None, {"steps": 5_000, "hidden": (32, 32), "num_particles": 8,
+        "num_references": 8, "num_steps": 2, "batch_size": 64, "capacity": 5_000, "checkpoint_every": 1_250},
     ),
     "paper": Scale(),
 }  # fmt: skip
@@ -86,19 +87,20 @@ def judge(directory: Path, job: Job, episodes: int | None = None) -> list[Record
     played, reached = {}, {}
     for obstacles in (False, True):
         config = PointMazeConfig(job.task, obstacles=obstacles)
-        player = DevicePlayer(make_pointmaze(config), policy.algorithm, side_by_side)
+        env = repeated(make_pointmaze(config), policy.config.action_repeat)
+        player = DevicePlayer(env, policy.algorithm, side_by_side)
         played[obstacles] = player.play(policy.states, (what.sample,), episodes or EPISODES[job.task])[what.sample]
         reached[obstacles] = scores.outcomes(config, np.asarray(played[obstacles].observation)[:, :, -1])
     entropy = None if job.system in OF_NO_ENTROPY else _entropies(policy, what.sample, played[False], side_by_side)
     curves = evaluations(directory)
-    made_with = job.config()
+    made_with, repeat = job.config(), policy.config.action_repeat  # steps are told in those of the environment
     records = []
     for index, seed in enumerate(job.seeds):
         goals, blocked = reached[False][index], reached[True][index]
         paths = [_paths(played[obstacles], index) for obstacles in (False, True)]
         records.append(
             {
-                "map": job.task, "system": job.system, "algo": job.settings.algo, "seed": seed, "steps": policy.step,
+                "map": job.task, "system": job.system, "algo": job.settings.algo, "seed": seed, "steps": policy.step * repeat,
                 "rule": what.sample, "episodes": len(goals),
                 "success": scores.success_rate(goals),
                 "goals": scores.goals_reached(goals),
@@ -107,7 +109,7 @@ def judge(directory: Path, job: Job, episodes: int | None = None) -> list[Record
                 "obstacle_success": scores.success_rate(blocked),
                 "shares": scores.goal_shares(goals, len(maze.goals)).round(4).tolist(),
                 "entropy": None if entropy is None else round(float(entropy[index]), 4),
-                "curve": [[row["env_step"], round(row["return"] / 100, 4)] for row in curves if row["seed"] == seed],
+                "curve": [[row["env_step"] * repeat, round(row["return"] / 100, 4)] for row in curves if row["seed"] == seed],
                 **(dict(zip(PATHS, paths, strict=True)) if seed == 0 else {}),
                 "config": made_with, "device": f"{jax.devices()[0].device_kind}, jax {jax.__version__}",
             }

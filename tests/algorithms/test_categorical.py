@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax.extend import core
 
 from s2ac.algorithms.categorical import ATOMS, GRID, REACH, aim_at_law, categorical_critics, project
 from s2ac.algorithms.critics import Aim, Particles, energy_of, min_value, td_target
@@ -12,6 +13,7 @@ from s2ac.algorithms.s2ac import make_s2ac
 from s2ac.algorithms.s2ac_config import S2acConfig
 from s2ac.algorithms.sac import SacConfig
 from s2ac.errors import InvalidArgument
+from s2ac.nets.residual import fold_residual
 from transitions import RELU, SPEC, first_state, make_batch
 
 CONFIG = SacConfig(hidden=(8,), categorical=True)
@@ -144,3 +146,25 @@ def test_s2ac_learns_with_them_and_weights_are_refused():
     for other in ({"batch_norm": True}, {"frequency": 1.0}):
         with pytest.raises(InvalidArgument, match="beside categorical critics"):
             SacConfig(hidden=(8,), categorical=True, **other)
+
+
+def precise(jaxpr):
+    """Products in full precision inside traced code, calls and loops included."""
+    inner = sum(map(precise, core.subjaxprs(jaxpr)))
+    return inner + sum(str(one.params.get("precision")).count("HIGHEST") == 2 for one in jaxpr.eqns)
+
+
+def test_sums_over_atoms_and_particles_are_in_full_precision(critics, states, particles):
+    """An accelerator's default has three digits."""
+    batch = make_batch()
+    target = jax.vmap(lambda one: fold_residual(one, 2, jnp.asarray(GRID)))(states[1])
+    for function, inputs, products in (
+        (lambda tower: tower.value(jnp.ones(8), jnp.ones(2), RELU), jax.tree.map(lambda leaf: leaf[0], target), 1),
+        (lambda judges: aim_at_law(judges, batch, particles, 0.9, RELU), target, 4),
+        (
+            lambda critic: critics.loss(critic, batch, batch.action, Aim(batch.reward, jnp.ones((32, ATOMS)))),
+            states[0],
+            1,
+        ),
+    ):
+        assert precise(jax.make_jaxpr(function)(inputs).jaxpr) == products

@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import scipy.stats
 from jax.extend import core
 
 from s2ac.algorithms.categorical import ATOMS, GRID, REACH, aim_at_law, categorical_critics, project
@@ -14,6 +15,7 @@ from s2ac.algorithms.s2ac_config import S2acConfig
 from s2ac.algorithms.sac import SacConfig
 from s2ac.errors import InvalidArgument
 from s2ac.nets.residual import fold_residual
+from s2ac.types import EnvSpec
 from transitions import RELU, SPEC, first_state, make_batch
 
 CONFIG = SacConfig(hidden=(8,), categorical=True)
@@ -138,7 +140,6 @@ def test_s2ac_learns_with_them_and_weights_are_refused():
     assert np.isfinite(list(metrics.values())).all()
     assert 0 <= metrics["clipped"] <= 1
     assert not make_s2ac(SPEC, S2acConfig(hidden=(8,))).scale_rewards
-    np.testing.assert_allclose(aimed_entropy(SPEC, config), 2 * (0.5 * np.log(2 * np.pi * np.e) + np.log(0.15)))
     with pytest.raises(InvalidArgument, match="weighted = True: must be off where categorical is on"):
         S2acConfig(hidden=(8,), categorical=True, weighted=True)
     with pytest.raises(InvalidArgument, match=r"hidden = \(8, 4\): must be layers of one size"):
@@ -146,6 +147,16 @@ def test_s2ac_learns_with_them_and_weights_are_refused():
     for other in ({"batch_norm": True}, {"frequency": 1.0}):
         with pytest.raises(InvalidArgument, match="beside categorical critics"):
             SacConfig(hidden=(8,), categorical=True, **other)
+
+
+@pytest.mark.parametrize("box", [((-1.0, -1.0), (1.0, 1.0)), ((-0.4,), (0.4,)), (SPEC.action_low, SPEC.action_high)])
+def test_the_default_target_entropy_is_of_a_gaussian_in_halves_of_the_box(box):
+    """0.15 of half its width in each dimension. An algorithm without such critics aims at −D on any box."""
+    spec = EnvSpec(3, *box)
+    widths = 0.15 * (np.array(box[1]) - np.array(box[0])) / 2
+    np.testing.assert_allclose(aimed_entropy(spec, CONFIG), scipy.stats.norm(scale=widths).entropy().sum(), rtol=1e-6)
+    assert aimed_entropy(spec, SacConfig()) == -len(box[0])
+    assert aimed_entropy(spec, SacConfig(hidden=(8,), categorical=True, target_entropy=-3.0)) == -3
 
 
 def precise(jaxpr):

@@ -74,7 +74,7 @@ class MaxEntConfig(OffPolicyConfig):
     """Learn the temperature so that the entropy is `target_entropy`."""
 
     target_entropy: Annotated[float | None, or_none(between(-math.inf, math.inf, True, True))] = None
-    """Entropy in nats that a learned temperature aims at. Default: minus the action's dimension, and 0.48 of that with `categorical`."""
+    """Entropy in nats that a learned temperature aims at. Default: minus the action's dimension. With `categorical` that of a Gaussian of 0.15 times half the action's range."""
 
     relative_entropy: Flag = False
     """Measure entropy relative to that of uniform actions, so it is at most 0: a policy then earns nothing by not ending an episode."""

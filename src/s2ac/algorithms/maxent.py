@@ -161,11 +161,13 @@ def make_critics(spec: EnvSpec, config: MaxEntConfig, guide: tuple[int, ...] = (
 
 
 def aimed_entropy(spec: EnvSpec, config: MaxEntConfig) -> Any:
-    """−D; with categorical critics that of a Gaussian of standard deviation 0.15, −0.48 D (FlashSAC)."""
+    """−D; with categorical critics that of a Gaussian of standard deviation 0.15 where the box is [−1, 1] (FlashSAC), as wide a part of any other box."""
     if config.target_entropy is not None:
         return config.target_entropy
-    each = 0.5 * math.log(2 * math.pi * math.e * 0.15**2) if config.categorical else -1.0
-    return each * spec.action_size
+    if not config.categorical:
+        return -1.0 * spec.action_size
+    halves = [(high - low) / 2 for low, high in zip(spec.action_low, spec.action_high, strict=True)]
+    return sum(0.5 * math.log(2 * math.pi * math.e * (0.15 * half) ** 2) for half in halves)
 
 
 def make_maxent(

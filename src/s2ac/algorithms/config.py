@@ -92,7 +92,7 @@ class MaxEntConfig(OffPolicyConfig):
     """Normalise the critics' layers over the batch, and use no target networks (as CrossQ)."""
 
     categorical: Flag = False
-    """Critics of the distribution of returns, with a residual block per hidden layer and scaled rewards."""
+    """Critics of the distribution of returns, with a residual block per hidden layer and scaled rewards; alpha then starts at 0.01 unless it is given."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -1,5 +1,7 @@
 """Critics of a distribution: its projection, what it learns, its loss's gradient, and whose statistics judge what."""
 
+from dataclasses import replace
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -9,7 +11,7 @@ from jax.extend import core
 
 from s2ac.algorithms.categorical import ATOMS, GRID, REACH, aim_at_law, categorical_critics, project
 from s2ac.algorithms.critics import Aim, Particles, energy_of, min_value, td_target
-from s2ac.algorithms.maxent import aimed_entropy
+from s2ac.algorithms.maxent import aimed_entropy, make_critics
 from s2ac.algorithms.s2ac import make_s2ac
 from s2ac.algorithms.s2ac_config import S2acConfig
 from s2ac.algorithms.sac import SacConfig
@@ -147,6 +149,14 @@ def test_s2ac_learns_with_them_and_weights_are_refused():
     for other in ({"batch_norm": True}, {"frequency": 1.0}):
         with pytest.raises(InvalidArgument, match="beside categorical critics"):
             SacConfig(hidden=(8,), categorical=True, **other)
+
+
+def test_a_guide_beside_them_may_have_layers_of_two_sizes():
+    """It is no critic of a distribution."""
+    made = make_critics(SPEC, replace(CONFIG, hidden=(8, 8)), guide=(6, 4))
+    (critic, guide), _ = jax.eval_shape(made.init, jax.random.key(0))
+    assert [block[0].weight.shape for block in critic.blocks] == [(2, 8, 32)] * 2
+    assert guide.action.shape == (1, 2, 4)
 
 
 @pytest.mark.parametrize("box", [((-1.0, -1.0), (1.0, 1.0)), ((-0.4,), (0.4,)), (SPEC.action_low, SPEC.action_high)])

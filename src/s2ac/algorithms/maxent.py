@@ -157,7 +157,10 @@ def make_critics(spec: EnvSpec, config: MaxEntConfig, guide: tuple[int, ...] = (
     """The config's critics; with hidden layers for a guide one more, whose action joins the last of them, so that a sampler climbs one layer."""
     plain = critics_with_batch_norm if config.batch_norm else critics_with_targets
     judges = (categorical_critics if config.categorical else plain)(config.num_critics, spec, config)
-    return with_guide(judges, plain(1, spec, replace(config, hidden=guide), len(guide))) if guide else judges
+    if not guide:
+        return judges
+    of_guide = replace(config, hidden=guide, categorical=False)  # whose layers may differ in size
+    return with_guide(judges, plain(1, spec, of_guide, len(guide)))
 
 
 def aimed_entropy(spec: EnvSpec, config: MaxEntConfig) -> Any:

@@ -77,7 +77,7 @@ class MaxEntConfig(OffPolicyConfig):
     """Entropy in nats that a learned temperature aims at. Default: minus the action's dimension. With `categorical` that of a Gaussian of 0.15 times half the action's range."""
 
     relative_entropy: Flag = False
-    """Measure entropy relative to that of uniform actions, so it is at most 0: a policy then earns nothing by not ending an episode."""
+    """Measure entropy relative to that of uniform actions, so it is at most 0: a policy then earns nothing by not ending an episode. This holds in targets only: the recorded `entropy`, `target_entropy` and what α is learned from are absolute."""
 
     num_critics: Count = 2
     """Number of critics; the smallest of their values is used."""

@@ -65,7 +65,7 @@ def test_a_temperature_for_raw_rewards_is_never_one_for_scaled_rewards(preset, e
 
 @pytest.mark.parametrize("algo", STEIN)
 def test_steps_are_as_long_in_scaled_rewards_as_in_raw_ones(algo):
-    """On the MuJoCo tasks rewards are divided by about 100: for the same log-density Q/α so is α, in whose units a step is."""
+    """On the MuJoCo tasks rewards come to be divided by roughly 100: for the same log-density Q/α so is α, in whose units a step is."""
     plain, scaled = (resolve("Hopper-v5", algo, preset).algorithm for preset in ("default", "categorical"))
     assert plain.step_size * 0.2 == pytest.approx(scaled.step_size * 0.2 / 100)
     assert scaled.max_jacobian_norm == plain.max_jacobian_norm

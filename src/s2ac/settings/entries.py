@@ -138,10 +138,10 @@ _ON_MUJOCO = (
 
 _MUJOCO: dict[str, Entry] = {
     "default": _entry(*_ON_MUJOCO),
-    "categorical": _entry(  # FlashSAC's critics, temperature and batch; no results yet
+    "categorical": _entry(  # FlashSAC's critics, batch, target rate and temperature; no results yet
         *_ON_MUJOCO,
         (STEIN, {"guide": (128, 128)}),  # the critics are large, and a sampler would climb them many times
-        # 100 times the default's: a step is in units of α, and with rewards divided by about 100 so is α, for the same log-density.
+        # 100 times the default's: a step is in units of α, and with rewards divided by roughly 100 so is α, for the same log-density.
         (STEIN, {"step_size": 10.0}),
         (("s2ac-phi",), {"step_size": 40.0}),
         (

@@ -62,6 +62,14 @@ def test_every_number_of_every_config_has_a_range(algo):
             assert "\n" not in str(caught.value)
 
 
+def test_particles_that_repel_one_another_are_at_least_two():
+    """Each output of SQL's actor is moved by the others: with none it would be divided by zero."""
+    config = ALGORITHMS["sql"].config
+    assert replace(config, num_particles=2).num_particles == 2
+    with pytest.raises(InvalidArgument, match="num_particles = 1: must be an integer of at least 2"):
+        replace(config, num_particles=1)
+
+
 def test_a_traced_number_passes_so_that_it_can_be_an_axis():
     config = ALGORITHMS["sac"].config
     alphas = jax.jit(jax.vmap(lambda alpha: replace(config, alpha=alpha, min_std=alpha).alpha))(jnp.array([0.1, -1.0]))

@@ -90,3 +90,19 @@ def test_rewards_without_variance_and_large_ones_have_a_scale(reward, wanted):
     for _ in range(3):
         scale = buffer.seen_rewards(scale, jnp.full(1, reward), jnp.zeros(1))
     np.testing.assert_allclose(buffer.divisor(scale), wanted, rtol=1e-5)
+
+
+def test_the_variance_stays_right_after_however_many_rewards():
+    """G of variance 4 follow a state that counted 2^24, as far as 32 bits count: two million of them leave its variance at 4, or lead there."""
+    returns = jnp.array([1.0, -1.0, 7**0.5, -(7**0.5)])
+    many = buffer.init_scale(1, 0.0)._replace(number=jnp.float32(2.0**24))
+
+    @jax.jit
+    def after(variance):
+        turn = lambda scale, index: (buffer.seen_rewards(scale, returns[index % 4][None], jnp.zeros(1)), None)  # noqa: E731
+        return jax.lax.scan(turn, many._replace(squares=variance * many.number), jnp.arange(2**21))[0]
+
+    for variance, wanted in ((4.0, 4.0), (1.0, 4 - 3 * np.exp(-2))):
+        scale = after(jnp.float32(variance))
+        np.testing.assert_allclose(buffer.divisor(scale) ** 2, wanted, rtol=0.02)
+        assert scale.number == buffer.MOST_COUNTED

@@ -18,6 +18,7 @@ from s2ac.studies.statistics import t_interval
 TRACER = {"form": "tracer", "num_references": 4}
 FIXED = {"start_std": 0.7, "start_alpha": None}
 FROZEN = {"guarded": 0.93, "step_size": 0.01}
+SCALED = {"categorical": True, "learn_alpha": True}
 WEIGHTED = {**TRACER, "weighted": True, "num_particles": 16, "explore_alpha": 1.0}
 
 CASES = [
@@ -33,6 +34,10 @@ CASES = [
     ({"folded": 0.01}, {"max_jacobian_norm": None}, "warn", "1 % of the sampler's steps fold"),
     ({"alpha": 0.001}, {"learn_alpha": True}, "bad", "α fell to 0.001: the policy is nearly deterministic"),
     ({"alpha": 0.001}, {}, "good", "healthy"),
+    ({"alpha": 0.003}, SCALED, "good", "healthy"),
+    ({"alpha": 5e-5}, SCALED, "bad", "α fell to 5e-05: the policy is nearly deterministic"),
+    ({"alpha": 3.0}, {"learn_alpha": True}, "good", "healthy"),
+    ({"alpha": 3.0}, SCALED, "warn", "α rose to 3: entropy outweighs the reward"),
     ({"alpha": 400.0}, {"learn_alpha": True}, "warn", "α rose to 400"),
     ({"alpha": 400.0}, {"learn_alpha": True, **FIXED}, "warn", "α rose to 400"),
     ({"jacobian_norm": 1.7}, {}, "bad", "‖εJ‖ is 1.7"),
@@ -50,6 +55,7 @@ CASES = [
     ({"entropy_sampler": 0.001}, {}, "note", "the sampler hardly moves the particles"),
     ({"critic_loss": math.nan}, {}, "note", "critic_loss is no number"),
     ({"clipped": 0.04}, {"categorical": True}, "warn", "targets leave the critics' range: 4 % of their mass"),
+    ({"clipped": 0.04}, SCALED, "warn", "targets leave the critics' range: 4 % of their mass"),
     ({"clipped": 0.001}, {"categorical": True}, "good", "healthy"),
     ({"return": 3.0}, {}, "good", "healthy"),  # whether it learns is another matter
 ]
@@ -118,6 +124,32 @@ def test_a_diverging_critic_is_seen(tmp_path, who):
     assert [title for title in titles if "diverges" in title] == [
         f"the {who} diverges: its loss is 500 times its median"
     ]
+
+
+@pytest.mark.parametrize("scaled", [False, True])
+def test_scaling_the_reward_is_advised_only_where_it_is_not_done_already(tmp_path, scaled):
+    about = about_with({"categorical": scaled})
+    run = make_run(tmp_path / "run", records=0, about=about)
+    rows = [
+        train_row(seed, 100 * index, critic_loss=1e3 if index > 18 else 1.0)
+        for index in range(1, 21)
+        for seed in range(3)
+    ]
+    (run / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    clouds = cloud_data(2)
+    for state in clouds["states"]:
+        state["executed"] = (np.sign(state["executed"]) * 0.999).tolist()
+    texts = [verdict.text for verdict in health(read(run)[0], clouds) if verdict.level in ("bad", "warn")]
+    assert len(texts) == 2
+    assert ["scale the reward down" in text for text in texts] == [not scaled] * 2
+
+
+@pytest.mark.parametrize(
+    ("settings", "remedy"), [({"categorical": True}, "lower alpha;"), (SCALED, "lower alpha or target_entropy;")]
+)
+def test_targets_out_of_range_are_first_a_matter_of_the_temperature(tmp_path, settings, remedy):
+    (verdict,) = health(read(make_run(tmp_path / "run", about=about_with(settings), changes={"clipped": 0.04}))[0])
+    assert verdict.text.index(remedy) < verdict.text.index("lower discount")
 
 
 @pytest.mark.parametrize(

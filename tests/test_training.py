@@ -209,7 +209,7 @@ def test_lock(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("algo", "more"), [("sac", ["--categorical", "--frequency", "None"]), ("s2ac", []), ("ppo", [])]
+    ("algo", "more"), [("sac", ["--categorical", "--frequency", "None", "--alpha", "0.01"]), ("s2ac", []), ("ppo", [])]
 )
 def test_resumed_equals_uninterrupted(tmp_path, algo, more, capsys):
     """Rolled back to its second checkpoint, as a crash would leave it, and resumed: the same bytes. Categorical critics have a scale of rewards."""

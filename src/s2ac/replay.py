@@ -8,20 +8,23 @@ import numpy as np
 
 from s2ac.types import Array, EnvSpec, Key, Transition
 
+MOST_COUNTED = 2.0**20
+"""Returns that a variance is over; of more, older ones fade. In 32 bits a count stops at 2²⁴, and well before that a sum loses what is added to it."""
+
 
 class RewardScale(NamedTuple):
     r"""What rewards are divided by, so that returns keep within a few units: as the rows come in, each environment's G ← γ (1 − terminated) G + r, and
 
         scale = max(√(Var G + 10⁻⁸), max |G| / 5)                                                     (as in FlashSAC; Lee et al. 2025)
 
-    over all G so far. A truncation does not end G, since targets bootstrap over it: values are of what would have followed too. The replay keeps rewards as they are; a batch's are scaled when it is drawn.
+    over all G so far, the variance over about the last `MOST_COUNTED` if there were more. A truncation does not end G, since targets bootstrap over it: values are of what would have followed too. The replay keeps rewards as they are; a batch's are scaled when it is drawn.
     """
 
     discount: Array
     running: Array  # [N], G of each environment
-    number: Array
+    number: Array  # of returns counted
     mean: Array
-    squares: Array  # Σ (G − mean)²
+    squares: Array  # Σ (G − mean)²; the variance times the number
     largest: Array  # max |G|
 
 
@@ -36,12 +39,14 @@ def seen_rewards(scale: RewardScale, rewards: Array, terminated: Array) -> Rewar
     running = scale.discount * scale.running + rewards
     num, mean = running.shape[0], jnp.mean(running)
     count, apart = scale.number + num, mean - scale.mean
+    squares = scale.squares + jnp.sum((running - mean) ** 2) + apart**2 * scale.number * num / count
+    kept = jnp.minimum(count, MOST_COUNTED)
     return RewardScale(
         scale.discount,
         running * (1 - terminated),
-        count,
+        kept,
         scale.mean + apart * num / count,
-        scale.squares + jnp.sum((running - mean) ** 2) + apart**2 * scale.number * num / count,
+        squares * (kept / count),  # the variance stays
         jnp.maximum(scale.largest, jnp.max(jnp.abs(running))),
     )
 

@@ -1,17 +1,23 @@
 """Critics of a distribution: its projection, what it learns, its loss's gradient, and whose statistics judge what."""
 
+from dataclasses import replace
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import scipy.stats
+from jax.extend import core
 
 from s2ac.algorithms.categorical import ATOMS, GRID, REACH, aim_at_law, categorical_critics, project
 from s2ac.algorithms.critics import Aim, Particles, energy_of, min_value, td_target
-from s2ac.algorithms.maxent import aimed_entropy
+from s2ac.algorithms.maxent import aimed_entropy, make_critics
 from s2ac.algorithms.s2ac import make_s2ac
 from s2ac.algorithms.s2ac_config import S2acConfig
 from s2ac.algorithms.sac import SacConfig
 from s2ac.errors import InvalidArgument
+from s2ac.nets.residual import fold_residual
+from s2ac.types import EnvSpec
 from transitions import RELU, SPEC, first_state, make_batch
 
 CONFIG = SacConfig(hidden=(8,), categorical=True)
@@ -136,7 +142,6 @@ def test_s2ac_learns_with_them_and_weights_are_refused():
     assert np.isfinite(list(metrics.values())).all()
     assert 0 <= metrics["clipped"] <= 1
     assert not make_s2ac(SPEC, S2acConfig(hidden=(8,))).scale_rewards
-    np.testing.assert_allclose(aimed_entropy(SPEC, config), 2 * (0.5 * np.log(2 * np.pi * np.e) + np.log(0.15)))
     with pytest.raises(InvalidArgument, match="weighted = True: must be off where categorical is on"):
         S2acConfig(hidden=(8,), categorical=True, weighted=True)
     with pytest.raises(InvalidArgument, match=r"hidden = \(8, 4\): must be layers of one size"):
@@ -144,3 +149,43 @@ def test_s2ac_learns_with_them_and_weights_are_refused():
     for other in ({"batch_norm": True}, {"frequency": 1.0}):
         with pytest.raises(InvalidArgument, match="beside categorical critics"):
             SacConfig(hidden=(8,), categorical=True, **other)
+
+
+def test_a_guide_beside_them_may_have_layers_of_two_sizes():
+    """It is no critic of a distribution."""
+    made = make_critics(SPEC, replace(CONFIG, hidden=(8, 8)), guide=(6, 4))
+    (critic, guide), _ = jax.eval_shape(made.init, jax.random.key(0))
+    assert [block[0].weight.shape for block in critic.blocks] == [(2, 8, 32)] * 2
+    assert guide.action.shape == (1, 2, 4)
+
+
+@pytest.mark.parametrize("box", [((-1.0, -1.0), (1.0, 1.0)), ((-0.4,), (0.4,)), (SPEC.action_low, SPEC.action_high)])
+def test_the_default_target_entropy_is_of_a_gaussian_in_halves_of_the_box(box):
+    """0.15 of half its width in each dimension. An algorithm without such critics aims at −D on any box."""
+    spec = EnvSpec(3, *box)
+    widths = 0.15 * (np.array(box[1]) - np.array(box[0])) / 2
+    np.testing.assert_allclose(aimed_entropy(spec, CONFIG), scipy.stats.norm(scale=widths).entropy().sum(), rtol=1e-6)
+    assert aimed_entropy(spec, SacConfig()) == -len(box[0])
+    assert aimed_entropy(spec, SacConfig(hidden=(8,), categorical=True, target_entropy=-3.0)) == -3
+
+
+def precise(jaxpr):
+    """Products in full precision inside traced code, calls and loops included."""
+    inner = sum(map(precise, core.subjaxprs(jaxpr)))
+    return inner + sum(str(one.params.get("precision")).count("HIGHEST") == 2 for one in jaxpr.eqns)
+
+
+def test_sums_over_atoms_and_particles_are_in_full_precision(critics, states, particles):
+    """An accelerator's default has three digits."""
+    batch = make_batch()
+    target = jax.vmap(lambda one: fold_residual(one, 2, jnp.asarray(GRID)))(states[1])
+    for function, inputs, products in (
+        (lambda tower: tower.value(jnp.ones(8), jnp.ones(2), RELU), jax.tree.map(lambda leaf: leaf[0], target), 1),
+        (lambda judges: aim_at_law(judges, batch, particles, 0.9, RELU), target, 4),
+        (
+            lambda critic: critics.loss(critic, batch, batch.action, Aim(batch.reward, jnp.ones((32, ATOMS)))),
+            states[0],
+            1,
+        ),
+    ):
+        assert precise(jax.make_jaxpr(function)(inputs).jaxpr) == products

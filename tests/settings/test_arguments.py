@@ -22,6 +22,10 @@ from s2ac.settings import resolve
         (["--algo", "sac", "--overlap"], "overlap = True: must be left out, it has no effect on multigoal"),
         (["--algo", "sac", "--steps", "inf"], "steps = inf: must be a number at least 1"),
         (["--algo", "sac", "--max-value", "0"], "max_value = 0.0: must be a number above 0 and at most 1e+38"),
+        (
+            ["--algo", "sac", "--categorical", "--frequency", "None"],
+            "categorical = True: must have --alpha 0.01 or --learn-alpha beside it",
+        ),
         (["--algo", "ppo", "--num-minibatches", "7"], "num_minibatches = 7: must divide a rollout"),
     ],
 )

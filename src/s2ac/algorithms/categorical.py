@@ -27,6 +27,7 @@ from s2ac.nets.residual import (
     fold_residual,
     init_residual,
     projected,
+    weighted_sum,
 )
 from s2ac.types import Array, EnvSpec, Key, Metrics, Transition
 
@@ -38,7 +39,7 @@ def project(law: Array, places: Array) -> tuple[Array, Array]:
     """Masses `law` `[K]` at `places` `[K]`, moved to the grid; and the mass that was beyond its ends."""
     inside = (jnp.clip(places, -REACH, REACH) + REACH) * ((ATOMS - 1) / (2 * REACH))
     share = jnp.clip(1 - jnp.abs(inside[None, :] - jnp.arange(ATOMS, dtype=jnp.float32)[:, None]), 0)
-    return share @ law, jnp.sum(law * (jnp.abs(places) > REACH))
+    return weighted_sum(share, law), jnp.sum(law * (jnp.abs(places) > REACH))
 
 
 def lower_law(judges: Tower, observation: Array, particles: tuple[Array, Array], activations: Activations) -> Array:
@@ -48,10 +49,10 @@ def lower_law(judges: Tower, observation: Array, particles: tuple[Array, Array],
     def one(action: Array) -> Array:
         logits = jax.vmap(lambda critic, seen: critic.logits(seen, action, activations))(judges, observed)
         laws = jax.nn.softmax(logits)
-        return laws[jnp.argmin(laws @ jnp.asarray(GRID))]
+        return laws[jnp.argmin(weighted_sum(laws, jnp.asarray(GRID)))]
 
     actions, executed = particles
-    return executed @ jax.vmap(one)(actions)
+    return weighted_sum(executed, jax.vmap(one)(actions))
 
 
 def aim_at_law(
@@ -60,7 +61,7 @@ def aim_at_law(
     """The target's mean and its masses on the grid `[B, K]`."""
     pair = particles.action, particles.executed
     law = jax.vmap(lower_law, (None, 0, 0, None))(judges, batch.next_observation, pair, activations)
-    bonus = particles.value - law @ jnp.asarray(GRID)
+    bonus = particles.value - weighted_sum(law, jnp.asarray(GRID))
     column = lambda field: field[:, None]  # noqa: E731
     places = td_target(column(batch.reward), column(batch.terminated), discount, GRID[None] + column(bonus))
     law, clipped = jax.vmap(project)(law, places)
@@ -88,7 +89,7 @@ def categorical_critics(num: int, spec: EnvSpec, config: OffPolicyConfig) -> Cri
         made, seen = logits(critic, batch, actions)
         log_law = jax.nn.log_softmax(made[:, : aim.mean.shape[0]])
         cross = -jnp.mean(jnp.sum(aim.law[None] * log_law, axis=-1), axis=1)
-        values = jnp.exp(log_law) @ jnp.asarray(GRID)
+        values = weighted_sum(jnp.exp(log_law), jnp.asarray(GRID))
         metrics = {
             "critic_loss": jnp.mean(cross),
             "q_mean": jnp.mean(values),

@@ -74,10 +74,10 @@ class MaxEntConfig(OffPolicyConfig):
     """Learn the temperature so that the entropy is `target_entropy`."""
 
     target_entropy: Annotated[float | None, or_none(between(-math.inf, math.inf, True, True))] = None
-    """Entropy in nats that a learned temperature aims at. Default: minus the action's dimension, and 0.48 of that with `categorical`."""
+    """Entropy in nats that a learned temperature aims at. Default: minus the action's dimension. With `categorical` that of a Gaussian of 0.15 times half the action's range."""
 
     relative_entropy: Flag = False
-    """Measure entropy relative to that of uniform actions, so it is at most 0: a policy then earns nothing by not ending an episode."""
+    """Measure entropy relative to that of uniform actions, so it is at most 0: a policy then earns nothing by not ending an episode. This holds in targets only: the recorded `entropy`, `target_entropy` and what α is learned from are absolute."""
 
     num_critics: Count = 2
     """Number of critics; the smallest of their values is used."""
@@ -92,7 +92,7 @@ class MaxEntConfig(OffPolicyConfig):
     """Normalise the critics' layers over the batch, and use no target networks (as CrossQ)."""
 
     categorical: Flag = False
-    """Critics of the distribution of returns, with a residual block per hidden layer and scaled rewards."""
+    """Critics of the distribution of returns, with a residual block per hidden layer and scaled rewards; alpha then starts at 0.01 unless it is given."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

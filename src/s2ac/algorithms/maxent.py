@@ -157,15 +157,20 @@ def make_critics(spec: EnvSpec, config: MaxEntConfig, guide: tuple[int, ...] = (
     """The config's critics; with hidden layers for a guide one more, whose action joins the last of them, so that a sampler climbs one layer."""
     plain = critics_with_batch_norm if config.batch_norm else critics_with_targets
     judges = (categorical_critics if config.categorical else plain)(config.num_critics, spec, config)
-    return with_guide(judges, plain(1, spec, replace(config, hidden=guide), len(guide))) if guide else judges
+    if not guide:
+        return judges
+    of_guide = replace(config, hidden=guide, categorical=False)  # whose layers may differ in size
+    return with_guide(judges, plain(1, spec, of_guide, len(guide)))
 
 
 def aimed_entropy(spec: EnvSpec, config: MaxEntConfig) -> Any:
-    """−D; with categorical critics that of a Gaussian of standard deviation 0.15, −0.48 D (FlashSAC)."""
+    """−D; with categorical critics that of a Gaussian of standard deviation 0.15 where the box is [−1, 1] (FlashSAC), as wide a part of any other box."""
     if config.target_entropy is not None:
         return config.target_entropy
-    each = 0.5 * math.log(2 * math.pi * math.e * 0.15**2) if config.categorical else -1.0
-    return each * spec.action_size
+    if not config.categorical:
+        return -1.0 * spec.action_size
+    halves = [(high - low) / 2 for low, high in zip(spec.action_low, spec.action_high, strict=True)]
+    return sum(0.5 * math.log(2 * math.pi * math.e * (0.15 * half) ** 2) for half in halves)
 
 
 def make_maxent(

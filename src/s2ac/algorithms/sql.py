@@ -8,7 +8,7 @@ The actor f_ψ(s, z) follows the Stein direction on Q/α (`amortized.py`), and h
 """
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -23,7 +23,7 @@ from s2ac.distributions import Box
 from s2ac.errors import check_name
 from s2ac.nets.critic import Critic, soft_update
 from s2ac.nets.mlp import descend
-from s2ac.ranges import Count, Flag, Positive
+from s2ac.ranges import Count, Flag, Positive, at_least
 from s2ac.types import Array, EnvSpec, Key, Metrics, Params, Transition
 
 RULES = ("sample", "softmax", "argmax")
@@ -45,8 +45,8 @@ class SqlConfig(OffPolicyConfig):
     num_value_samples: Count = 64
     """Uniform actions in the estimate of the soft value."""
 
-    num_particles: Count = 16
-    """Outputs of the actor that repel one another."""
+    num_particles: Annotated[int, at_least(2)] = 16
+    """Outputs of the actor that repel one another; at least 2."""
 
 
 class SqlState(NamedTuple):

@@ -11,7 +11,6 @@ import tyro
 from s2ac.algorithms import ALGORITHMS
 from s2ac.errors import InvalidArgument, check_name
 from s2ac.output import say
-from s2ac.ranges import settled
 from s2ac.report.write import write_at_end
 from s2ac.runs.about import read_about
 from s2ac.runs.places import checked_path
@@ -69,7 +68,10 @@ def parse_train(arguments: list[str]) -> Callable[[], None]:
     command = tyro.cli(Command, args=[*environment, *line.rest], prog="s2ac train", config=(tyro.conf.OmitArgPrefixes,))
     if command.fresh or command.refill:
         raise InvalidArgument(f"--{'fresh' if command.fresh else 'refill'} needs --resume RUN")
-    command = replace(command, algorithm=settled(command.algorithm, line.said))
+    fields = {**vars(command.run), **vars(command.algorithm)}
+    given = {name: fields[name] for name in line.said & fields.keys()}
+    settings = resolve(command.env, algo, command.preset, given)
+    command = replace(command, run=settings.run, algorithm=settings.algorithm)
     return lambda: _start(command)
 
 

@@ -66,11 +66,16 @@ class Tower(NamedTuple):
 
     def value(self, observed: Array, action: Array, activations: Activations) -> Array:
         """Q of one action, the distribution's mean."""
-        return jax.nn.softmax(self.logits(observed, action, activations)) @ self.atoms
+        return weighted_sum(jax.nn.softmax(self.logits(observed, action, activations)), self.atoms)
 
     def straight(self, activations: Activations) -> bool:
         """Whether Q is piecewise linear in the action: the RMS norm and the softmax are not."""
         return False
+
+
+def weighted_sum(weights: Array, values: Array) -> Array:
+    """The product of both in full precision: of a sum over the atoms accelerators by default keep three digits."""
+    return jnp.matmul(weights, values, precision=jax.lax.Precision.HIGHEST)
 
 
 def _headed(head: Layer, gain: Array, hidden: Array) -> Array:

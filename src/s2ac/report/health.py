@@ -70,6 +70,16 @@ def hotter(reader: Reader) -> str:
     return "raise entropy_weight" if "entropy_weight" in algorithm else "lower learning_rate"
 
 
+def _scales_rewards(reader: Reader) -> bool:
+    """Whether α and values are in units of rewards that were scaled already."""
+    return reader.about["algorithm"].get("categorical") is True
+
+
+def _or_scale(reader: Reader) -> str:
+    """One more remedy, where it is the user's to do."""
+    return "" if _scales_rewards(reader) else ", or scale the reward down"
+
+
 def _tracers(reader: Reader) -> str:
     """The flags that give the particles references."""
     bound = setting(reader, "max_jacobian_norm")
@@ -159,17 +169,18 @@ def jacobian(reader: Reader) -> Verdict | None:
 
 
 def temperature(reader: Reader) -> Verdict | None:
-    """A learned temperature that ran away in either direction."""
+    """A learned temperature that ran away in either direction; where returns are scaled to within 5, one of 0.001 to 0.01 is usual."""
+    low, high = (0.0001, 1) if _scales_rewards(reader) else (0.005, 100)
     alpha = late(reader, "alpha")
     if alpha is None or reader.about["algorithm"].get("learn_alpha") is not True:
         return None
-    if alpha < 0.005:
+    if alpha < low:
         return Verdict(
             "bad",
             f"α fell to {alpha:.2g}: the policy is nearly deterministic",
             "The entropy stays above its target whatever α is: raise target_entropy, or fix alpha (--no-learn-alpha).",
         )
-    if alpha > 100:
+    if alpha > high:
         wider = "start_std" if _has_fixed_start(reader) else "max_std"
         return Verdict(
             "warn",
@@ -218,10 +229,12 @@ def clipped(reader: Reader) -> Verdict | None:
     share = late(reader, "clipped")
     if share is None or share < 0.01:
         return None
+    hot = "alpha or target_entropy" if reader.about["algorithm"].get("learn_alpha") is True else "alpha"
     return Verdict(
         "warn",
         f"targets leave the critics' range: {percent(share)} of their mass is beyond its ends and cut",
-        "The critics cannot tell such returns apart. Lower discount, or use --no-categorical.",
+        f"The critics cannot tell such returns apart. Rewards are scaled already, so entropy takes them there: lower {hot}; "
+        "if that does not help, lower discount or use --no-categorical.",
     )
 
 
@@ -244,7 +257,7 @@ def diverging(who: str, reader: Reader) -> Verdict | None:
     return Verdict(
         "bad",
         f"the {who} diverges: its loss is {last / middle:.0f} times its median",
-        f"Lower {' or '.join(rates)}, or scale the reward down.",
+        f"Lower {' or '.join(rates)}{_or_scale(reader)}.",
     )
 
 
@@ -273,5 +286,5 @@ def bounds(reader: Reader, clouds: dict[str, Any]) -> Verdict | None:
     return Verdict(
         "warn",
         f"actions sit at their bounds: {percent(share)} of all coordinates are within 1 % of an end",
-        f"Where the best action is not an extreme one, {hotter(reader)}, or scale the reward down.",
+        f"Where the best action is not an extreme one, {hotter(reader)}{_or_scale(reader)}.",
     )

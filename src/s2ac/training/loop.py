@@ -89,7 +89,8 @@ def learn(
         return algorithm.update(key_update, carry, buffer.sample(key_batch, replay, config.batch_size))
 
     state, metrics = jax.lax.scan(one, state, jnp.arange(config.num_updates))
-    return (state, replay), jax.tree.map(jnp.mean, metrics)
+    scaled = {"reward_scale": buffer.divisor(replay.scale)} if replay.scale else {}
+    return (state, replay), {**jax.tree.map(jnp.mean, metrics), **scaled}
 
 
 def no_episodes(seeds: int) -> Metrics:

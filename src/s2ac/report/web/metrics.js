@@ -20,6 +20,8 @@ const METRICS = {
   ],
   td_error: ["TD error", "return", "Mean absolute error against the target."],
   q_mean: ["Mean Q", "return", "Of the actions in the batch."],
+  reward_scale: ["Scale of rewards", "reward", "What rewards are divided by, with categorical critics."],
+  clipped: ["Targets out of range", "share", "Of their mass, beyond what categorical critics can tell apart."],
   actor_loss: ["Actor loss", "return", "α log π − Q; the actor makes it smaller."],
   policy_loss: ["Policy loss", "", "The clipped objective with its sign turned."],
   value_loss: ["Value loss", "squared return", "Mean squared error against the returns."],
@@ -35,4 +37,6 @@ const INSIDE = [
   "alpha", "step_size", "jacobian_norm", "guarded", "effective_sample_size", "particle_std", "std", "bandwidth",
   "folded",
 ];
-const CRITIC = ["critic_loss", "guide_loss", "td_error", "q_mean", "value_loss", "policy_loss"];
+const CRITIC = [
+  "critic_loss", "guide_loss", "td_error", "q_mean", "reward_scale", "clipped", "value_loss", "policy_loss",
+];

@@ -63,8 +63,8 @@ def test_settings_of_version_2_are_taken_over_or_refused_by_name(old, new, tmp_p
         return
     config, _ = configs_of(about, tmp_path)
     assert {name: getattr(config, name) for name in new} == pytest.approx(new)
-    with pytest.raises(S2acError, match=r"version 6 of run\.json: this s2ac reads up to 5"):
-        configs_of({**about, "version": 6}, tmp_path)
+    with pytest.raises(S2acError, match=r"version 7 of run\.json: this s2ac reads up to 6"):
+        configs_of({**about, "version": 7}, tmp_path)
 
 
 def test_fields_that_version_4_had_not_are_what_they_did_then(tmp_path):

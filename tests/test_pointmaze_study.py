@@ -123,7 +123,7 @@ def test_an_agent_of_another_map_is_refused(tmp_path):
 def test_settings_are_the_same_for_every_system():
     for maze in MAPS:
         runs = [resolve(f"pointmaze-{maze}", name) for name in NAMES if name != "ppo"]
-        assert len({(r.run.hold, r.run.warmup_steps, r.run.num_envs, r.run.num_updates) for r in runs}) == 1
+        assert len({(r.run.action_repeat, r.run.warmup_steps, r.run.num_envs, r.run.num_updates) for r in runs}) == 1
         assert {r.algorithm.explore_alpha for r in runs if r.algo.startswith("s2ac")} == {3.0}
         alphas = {(r.algorithm.alpha, r.algorithm.num_critics) for r in runs if r.algo != "ddpg"}
         assert len(alphas) == 1

@@ -39,17 +39,6 @@ def between(low: float, high: float, open_low: bool = False, open_high: bool = F
     return Range(lambda name, value: check_between(name, value, low, high, open_low, open_high), real=True)
 
 
-def power_of_two(maximum: int) -> Range:
-    """1, 2, 4, … up to the maximum."""
-
-    def check(name: str, value: Any) -> None:
-        check_count(name, value, 1, maximum)
-        if value & (value - 1):
-            raise InvalidArgument(f"{name} = {shown(value)}: must be a power of two, 1, 2, 4 and so on")
-
-    return Range(check)
-
-
 def one_of(names: Collection[str]) -> Range:
     """One of these names."""
     return Range(lambda name, value: check_name(name, value, names))

@@ -14,7 +14,7 @@ from s2ac.algorithms.sac import SacConfig, make_sac
 from s2ac.envs.jax_env import JaxEnv, TimeStep
 from s2ac.envs.multigoal.env import MultigoalConfig, make_multigoal
 from s2ac.settings import RunConfig
-from s2ac.training.device import DeviceLoop, env_steps, init_loop, train_chunk, train_round, warm_up
+from s2ac.training.device import DeviceLoop, env_steps, init_loop, train_chunk, warm_up
 from s2ac.training.evaluate import evaluate
 from s2ac.types import EnvSpec
 
@@ -101,26 +101,6 @@ def test_environments_are_reset_only_in_a_step_that_ends_an_episode(seeds):
         jax.effects_barrier()
         counts.append(len(resets))
     assert counts == [0, 0, 0, 0, 2 * seeds, 0]
-
-
-@pytest.mark.parametrize("uniform", [False, True])
-def test_noise_is_held_where_experience_is_collected(uniform):
-    """64 rows of rounds and of the warm-up, by an algorithm that acts by its key alone; and all new where nothing is held."""
-    act = lambda key, state, observation, rule: jax.random.uniform(key, (1,))  # noqa: E731
-    experience = "replay" if uniform else "rollout"
-    algorithm = Algorithm(lambda key: (), act, lambda key, state, rows: (rows.action, {}), experience, ("sample",))
-    env, key = make_counter(), jax.random.key(0)
-
-    def actions(hold):
-        config = RunConfig(num_envs=3, horizon=64, warmup_steps=3 * 64, capacity=3 * 64, hold=hold)
-        loop = init_loop(key, algorithm, env, config)
-        if uniform:
-            return jax.jit(lambda: warm_up(key, loop, algorithm, env, config).replay.data.action)().reshape(64, 3)
-        return jax.jit(lambda: train_round(key, loop, algorithm, env, config)[0].algorithm)().reshape(64, 3)
-
-    for hold in (1, 16):
-        distinct = [len(np.unique(column)) for column in np.asarray(actions(hold)).T]
-        assert all(4 <= num < 64 for num in distinct) if hold > 1 else distinct == [64] * 3
 
 
 @pytest.mark.parametrize(("make", "signs"), [

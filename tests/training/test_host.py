@@ -3,14 +3,12 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
-import pytest
 import scipy.stats
 
 from awkward import Awkward, awkward_loop
 from s2ac.algorithms.ppo import PpoConfig, make_ppo
 from s2ac.algorithms.protocol import Algorithm
 from s2ac.algorithms.sac import SacConfig, make_sac
-from s2ac.training.loop import ACT, EVALUATE
 
 
 def test_rows_are_copies_of_the_right_type_and_an_end_on_the_last_step_is_an_end():
@@ -73,16 +71,3 @@ def test_no_two_draws_of_noise_are_the_same():
     loop.play(("sample",), 3)
     assert len(sent) == 3 * 8 + 3 * 4
     assert len(set(sent)) == len(sent)
-
-
-@pytest.mark.parametrize("rule", ["sample", "uniform"])
-def test_noise_is_held_where_experience_is_collected_and_nowhere_else(rule):
-    """At one observation, by an algorithm that acts by its key alone: actions of 64 steps, and of 64 steps of an evaluation."""
-    act = lambda key, state, observation, rule: jax.random.uniform(key, (2,))  # noqa: E731
-    algorithm = Algorithm(lambda key: jnp.zeros(()), act, None, "rollout", ("sample",))
-    loop = awkward_loop(lambda spec: algorithm, num_envs=3, hold=16)
-    for which, held in ((ACT, True), (EVALUATE, False)):
-        made = [loop._act(loop.keys, loop.state.algorithm, loop._block, np.int32(i), rule, which)[0] for i in range(64)]
-        for env in range(3):
-            distinct = len(np.unique(np.stack(made)[:, 0, env], axis=0))
-            assert (4 <= distinct < 64) if held else (distinct == 64)

@@ -53,12 +53,12 @@ _VERSION1 = json.loads((Path(__file__).parent / "version1.json").read_text(encod
 
 ADDED: dict[str, dict[str, Any]] = {
     "algorithm": {"categorical": False, "relative_entropy": False},
-    "run": {"wandb": False, "hold": 1, "action_repeat": 1},
+    "run": {"wandb": False, "action_repeat": 1},
 }
 """Fields that came after version 4, and what runs without them did."""
 
-RETIRED = {"late_action": False, "num_climbed": None}
-"""Fields that algorithms once had, and the value with which they did nothing."""
+RETIRED = {"late_action": False, "num_climbed": None, "hold": 1}
+"""Fields that algorithms and runs once had, and the value with which they did nothing."""
 
 
 def with_defaults(algo: str, settings: dict[str, Any]) -> dict[str, Any]:
@@ -72,17 +72,23 @@ def with_defaults(algo: str, settings: dict[str, Any]) -> dict[str, Any]:
     if version == 1:
         known = {"run": _VERSION1["run"], "algorithm": _VERSION1["algorithm"].get(algo, {})}
         settings = {**settings, **{part: {**known[part], **settings.get(part, {})} for part in known}}
-    algorithm = settings["algorithm"]
+    algorithm, run = _known(settings["algorithm"]), _known(settings["run"])
     if isinstance(algorithm, dict):
-        algorithm = {n: v for n, v in algorithm.items() if n not in RETIRED or v != RETIRED[n]}
         algorithm = _stein3(algorithm) if algo.startswith("s2ac") and version < 3 else algorithm
         algorithm = _effective(
             algo, _added("algorithm", algorithm, ALGORITHMS[algo].config if algo in ALGORITHMS else None)
         )
-    run = _added("run", settings["run"], RunConfig())
+    run = _added("run", run, RunConfig())
     if algo == "ppo" and isinstance(run, dict):
         run = {**run, **{name: default_of(RunConfig, name) for name in OF_REPLAY if name in run}}
     return {**settings, "version": VERSION, "algorithm": algorithm, "run": run}
+
+
+def _known(settings: Any) -> Any:
+    """The settings without retired ones that did nothing."""
+    if not isinstance(settings, dict):
+        return settings
+    return {name: value for name, value in settings.items() if name not in RETIRED or value != RETIRED[name]}
 
 
 def _added(part: str, settings: Any, config: Any) -> Any:

@@ -13,7 +13,6 @@ from s2ac.ranges import (
     at_least,
     between,
     each_of,
-    power_of_two,
     validate,
 )
 
@@ -27,7 +26,7 @@ Period = Annotated[int, at_least(1, 10**15)]
 OF_GYMNASIUM = ("max_value", "workers", "worker_timeout", "overlap")
 """Fields that do nothing on environments written in JAX."""
 
-OF_REPLAY = ("num_updates", "batch_size", "capacity", "warmup_steps", "hold", "overlap")
+OF_REPLAY = ("num_updates", "batch_size", "capacity", "warmup_steps", "overlap")
 """Fields that do nothing for an algorithm that learns from its own rollouts."""
 
 
@@ -61,9 +60,6 @@ class RunConfig:
 
     warmup_steps: Annotated[int, at_least(0, MOST_STEPS)] = 1_000
     """Environment steps of uniform actions before the first update."""
-
-    hold: Annotated[int, power_of_two(2**10)] = 1
-    """Most steps for which an environment acts with the same random numbers, a power of two: held noise explores further. 1: new ones at every step."""
 
     action_repeat: Annotated[int, at_least(1, 1_000)] = 1
     """Steps of the environment that take the same action. They count as one step of ours, with the sum of their rewards; `discount` is per step of ours."""

@@ -19,6 +19,7 @@ from s2ac.envs.jax_env import JaxEnv
 from s2ac.settings import RunConfig
 from s2ac.training.evaluate import DevicePlayer, Episodes
 from s2ac.training.loop import (
+    ACT,
     INIT,
     RESET,
     STEP,
@@ -27,7 +28,6 @@ from s2ac.training.loop import (
     capacity_of,
     empty_replay,
     ignore,
-    keys_to_act,
     learn,
     means,
     no_episodes,
@@ -73,13 +73,11 @@ def _(axis_size: int, batched: list[bool], flag: Array) -> tuple[Array, bool]:
     return in_any_seed(jnp.any(flag)), False  # of a `vmap` around this one too
 
 
-def env_steps(
-    key: Key, loop: LoopState, algorithm: Algorithm, env: JaxEnv, uniform: bool, hold: int = 1
-) -> tuple[LoopState, Any]:
+def env_steps(key: Key, loop: LoopState, algorithm: Algorithm, env: JaxEnv, uniform: bool) -> tuple[LoopState, Any]:
     """One step of every environment: the only place where transitions are made."""
     num = loop.observation.shape[0]
     low, high = jnp.asarray(env.spec.action_low), jnp.asarray(env.spec.action_high)
-    keys = keys_to_act(key, loop.iteration, num, hold)
+    keys = jax.random.split(stream(key, ACT, loop.iteration), num)
     if uniform:
         action = jax.vmap(lambda k: jax.random.uniform(k, low.shape, minval=low, maxval=high))(keys)
     else:
@@ -123,7 +121,7 @@ def train_round(
     """`horizon` steps of the environments, then the updates."""
     start = loop.iteration
     loop, (rows, finished) = jax.lax.scan(
-        lambda carry, _: env_steps(key, carry, algorithm, env, False, config.hold), loop, length=config.horizon
+        lambda carry, _: env_steps(key, carry, algorithm, env, False), loop, length=config.horizon
     )
     (state, replay), metrics = learn(key, (loop.algorithm, loop.replay), rows, start, algorithm, config)
     loop = loop._replace(algorithm=state, replay=replay)
@@ -144,7 +142,7 @@ def uniform_steps(
     """So many steps of every environment with uniform actions, for the replay; the returns of what ended are added to the sums."""
 
     def one(_: Array, carry: Carry) -> Carry:
-        loop, (row, finished) = env_steps(key, carry[0], algorithm, env, True, config.hold)
+        loop, (row, finished) = env_steps(key, carry[0], algorithm, env, True)
         return loop._replace(replay=buffer.add(loop.replay, row)), jax.tree.map(jnp.add, carry[1], finished)
 
     return jax.lax.fori_loop(0, steps, one, carry)

@@ -18,7 +18,7 @@ from s2ac.envs.gymnasium.simulators import MakeEnv
 from s2ac.envs.jax_env import JaxEnv
 from s2ac.envs.registry import Make, jax_env, maker_of
 from s2ac.settings import RunConfig
-from s2ac.training.loop import ACT, EVALUATE, keys_to_act, stream
+from s2ac.training.loop import EVALUATE, stream
 from s2ac.training.side_by_side import SideBySide, joined
 from s2ac.types import Array, EnvSpec, Key
 
@@ -122,14 +122,12 @@ class DevicePlayer:
         """Nothing to close."""
 
 
-def compiled_act(algorithm: Algorithm, spec: EnvSpec, options: Any = None, hold: int = 1) -> Callable[..., Any]:
-    """Actions of all seeds `[S, N, D]` from a `HostEnvs` block, and the next iteration, which so never leaves the device; with `hold` see `keys_to_act`."""
+def compiled_act(algorithm: Algorithm, spec: EnvSpec, options: Any = None) -> Callable[..., Any]:
+    """Actions of all seeds `[S, N, D]` from a `HostEnvs` block, and the next iteration, which so never leaves the device."""
     low, high = jnp.asarray(spec.action_low), jnp.asarray(spec.action_high)
 
     def act(key: Key, state: Any, observations: Array, iteration: Array, rule: str, which: int) -> Array:
-        num = observations.shape[0]
-        held = keys_to_act(key, iteration, num, hold) if which == ACT else None
-        keys = jax.random.split(stream(key, which, iteration), num) if held is None else held
+        keys = jax.random.split(stream(key, which, iteration), observations.shape[0])
         if rule == "uniform":
             return jax.vmap(lambda k: jax.random.uniform(k, low.shape, minval=low, maxval=high))(keys)
         return jax.vmap(lambda k, o: algorithm.act(k, state, o, rule))(keys, observations)

@@ -122,7 +122,7 @@ class HostLoop:
             return jax.vmap(buffer.add)(replay, transitions(row, size))
 
         self._init = jax.jit(jax.vmap(init))
-        self._act = compiled_act(algorithm, spec, hold=config.hold)
+        self._act = compiled_act(algorithm, spec)
         self._learn = jax.jit(learn_all, donate_argnums=1)
         self._sum = jax.jit(lambda sums, metrics: jax.tree.map(jnp.add, sums, metrics), donate_argnums=0)
         self._add = jax.jit(add_all, donate_argnums=0)

@@ -17,7 +17,7 @@ from s2ac.replay import Replay
 from s2ac.settings import RunConfig
 from s2ac.types import Array, EnvSpec, Key, Metrics, Transition
 
-INIT, RESET, ACT, STEP, UPDATE, EVALUATE, HOLD = range(7)  # the streams of random numbers
+INIT, RESET, ACT, STEP, UPDATE, EVALUATE = range(6)  # the streams of random numbers
 
 
 Tick: TypeAlias = Callable[[int], object]
@@ -54,20 +54,6 @@ def empty_replay(spec: EnvSpec, algorithm: Algorithm, config: RunConfig) -> Repl
 def stream(key: Key, which: int, index: Array | int) -> Key:
     """The key of one stream at one iteration."""
     return jax.random.fold_in(jax.random.fold_in(key, which), index)
-
-
-def keys_to_act(key: Key, iteration: Array, num: int, hold: int = 1) -> Key:
-    """The keys `[num]` with which environments act while they collect experience, each fresh at every step, or held.
-
-    A held key is the same random numbers for several steps, so what is tried goes on in one direction. Time is cut into blocks of `hold` steps, a power
-    of two; in each block an environment changes its key every k steps, k one of 1, 2, 4, …, `hold` with equal probability. So each octave of k has the
-    same share of the time, as where single keys are held for k steps with P(k) ∝ 1/k².
-    """
-    if hold == 1:
-        return jax.random.split(stream(key, ACT, iteration), num)
-    octave = jax.random.randint(stream(key, HOLD, iteration // hold), (num,), 0, hold.bit_length())
-    since = iteration - iteration % 2**octave
-    return jax.vmap(lambda index, env: jax.random.fold_in(stream(key, ACT, index), env))(since, jnp.arange(num))
 
 
 def learn(

@@ -25,6 +25,7 @@ from s2ac.errors import InvalidArgument, S2acError
 from s2ac.runs.checkpoint import DamagedCheckpoint
 from s2ac.runs.places import free_directory
 from s2ac.runs.records import read_records
+from s2ac.studies.multigoal.scores import action_entropy
 from s2ac.training.trainer import open_run
 
 TINY = {"hidden": (8,), "batch_size": 8, "num_envs": 2, "warmup_steps": 20, "log_every": 40, "evaluate_every": 80,
@@ -137,17 +138,33 @@ def test_other_bad_arguments(agent):
 
 
 def test_sample_gives_particles_with_their_density(agent):
-    cloud = agent.sample(HERE, num=10)
-    assert cloud.particles.shape == (10, 2)
+    """Particles are weighed, three at a time: the entropy is the bound of those executed, as `weights.soft_value` has it."""
+    cloud = agent.sample(HERE, num=9)
+    assert cloud.particles.shape == (9, 2)
     assert np.abs(cloud.particles).max() <= 1
-    np.testing.assert_allclose(cloud.entropy, -cloud.log_prob.mean(), rtol=1e-5)
+    state = agent.policy_state()
+    q = jax.vmap(lambda action: agent.algorithm.value(state, HERE, action))(cloud.particles) / np.exp(state.log_alpha)
+    q, log_weight = (np.asarray(x, np.float64).reshape(3, 3) for x in (q, q - cloud.log_prob))
+    total = np.exp(log_weight).sum(axis=1)
+    bound = np.log(total / 3) - (np.exp(log_weight) * q).sum(axis=1) / total
+    np.testing.assert_allclose(cloud.entropy, bound.mean(), rtol=1e-4, atol=1e-4)
     assert agent.sample(np.stack([HERE, HERE]), num=4).log_prob.shape == (2, 4)
+
+
+def test_the_entropy_of_a_weighted_policy_is_a_bound_of_what_is_executed():
+    """At multigoal's start: below the true entropy of the actions and near it, while that of one particle is a nat above."""
+    shipped, start = s2ac.load("multigoal/s2ac"), np.zeros(2, np.float32)
+    cloud = shipped.sample(start, num=1024, draw=0)
+    true = float(action_entropy(shipped.predict(np.tile(start, (1024, 1)), "sample", draw=0)))
+    assert true - 0.3 < cloud.entropy <= true + 0.1
+    assert -cloud.log_prob.mean() > true + 0.5
 
 
 def test_sampled_density_is_that_of_the_squashed_gaussian(learned):
     """SAC: log π from the closed form, at the actions that came back."""
     agent = learned
     cloud = agent.sample(HERE, num=200)
+    np.testing.assert_allclose(cloud.entropy, -cloud.log_prob.mean(), rtol=1e-5)
     weights = jax.device_get(agent.policy_state().actor)
     before = HERE @ weights[0].weight + weights[0].bias
     hidden = np.where(before > 0, before, np.expm1(before))  # multigoal's default is ELU

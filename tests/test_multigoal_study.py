@@ -89,6 +89,26 @@ def test_claims_are_decided_both_ways():
     assert verdicts(turned)[6] == verdicts(turned)[7] == "does not hold"
 
 
+def test_a_share_that_falls_between_two_temperatures_does_not_grow():
+    """0, 0, 0.4, 0.1: the highest temperature is above the lowest, and below the one before. A fall by chance decides nothing."""
+
+    def with_walls(means, noise):
+        shares = {(a, s): mean + noise * (-1) ** s * (a == ALPHAS[-1]) for a, mean in zip(ALPHAS, means, strict=True) for s in range(SEEDS)}  # fmt: skip
+        return [
+            {**r, "sample": {**r["sample"], "wall_reached": shares[r["alpha"], r["seed"]]}} if r["kind"] == "agent" else r
+            for r in made_up()
+        ]  # fmt: skip
+
+    claim = next(claim for claim in decide(with_walls((0.0, 0.0, 0.4, 0.1), 0.01)) if claim.number == 6)
+    assert claim.verdict == "does not hold"
+    assert (
+        "by α: 0.00 0.00 0.40 0.10, the optimum's: 0.40 0.40 0.40 0.40; from α = 10 to 20 it falls: -0.298"
+        in claim.measured
+    )
+    assert "to the next one the share falls" in claim.how
+    assert verdicts(with_walls((0.0, 0.1, 0.4, 0.39), 0.1))[6] == "holds"
+
+
 def test_the_amortised_network_is_judged_by_its_own_rule():
     """An agent whose sampler keeps every goal and whose network keeps one counts as each, under its name."""
     records = made_up()

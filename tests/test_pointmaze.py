@@ -319,7 +319,23 @@ def test_outcomes_are_read_from_last_observations():
     assert scores.outcomes(PointMazeConfig(remove=(0,)), last).tolist() == [1, -1, -1]
 
 
+def test_a_touch_that_bounces_into_a_goal_within_a_step_is_no_success():
+    """The ball ends in the goal's cell, apart from the obstacle beside it; the reward says that it touched."""
+    config = PointMazeConfig("#####\n#SGo#\n#####", obstacles=True, max_steps=50)
+    place, velocity = jnp.array([0.37082014, 0.5]), jnp.array([3.12690271, 0.0])
+    state = PointMazeState(place, velocity, jnp.zeros((), jnp.int32))
+    _, moved = make_pointmaze(config).step(jax.random.key(0), state, jnp.array([-0.78083215, -0.05313711]))
+    position = np.asarray(moved.observation)[:2]
+    assert moved.terminated
+    assert not touches_obstacle(config, maze_of(config.maze), position)
+    assert goal_at(config, maze_of(config.maze), position) == 0
+    last = np.stack([moved.observation, moved.observation])
+    assert scores.outcomes(config, last, np.array([moved.reward, config.goal_reward])).tolist() == [-1, 0]
+
+
 def test_bad_outcomes_are_one_line():
+    with pytest.raises(InvalidArgument, match="the returns must be given"):
+        scores.outcomes(PointMazeConfig(obstacles=True), np.zeros((1, 4)))
     with pytest.raises(InvalidArgument, match="multiple of 5 episodes"):
         scores.obstacle_robustness(np.zeros(7, int))
     with pytest.raises(InvalidArgument, match="multiple of 5 episodes"):

@@ -189,7 +189,7 @@ class Agent:
         return np.asarray(compiled(self.policy_state(seed_index), self._key, self._count(draw), flat))
 
     def sample(self, observation: Any, num: int = 64, *, seed_index: int = 0, draw: int | None = None) -> Cloud:
-        """`num` actions of an observation (or of each in a batch) with their log-density, and the entropy estimated from them."""
+        """`num` particles of an observation (or of each in a batch), their log-density before weighting, and the executed policy's entropy."""
         check_count("num", num, 1, MOST)
         cloud = self.algorithm.cloud
         if cloud is None:

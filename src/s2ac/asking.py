@@ -1,4 +1,4 @@
-"""What a trained policy is asked for, compiled: an action of an observation, or many with their density; of a batch too."""
+"""What a trained policy is asked for, compiled: an action of an observation, or many particles with their density; of a batch too."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -17,11 +17,14 @@ PREDICT, CLOUD = 100, 101  # streams of random numbers of their own, apart from 
 
 
 class Cloud(NamedTuple):
-    """Actions of an observation with their density; with a batch of observations `[B, …]`."""
+    """Particles of an observation with their density, and the entropy of what is executed; with a batch of observations `[B, …]`.
 
-    particles: np.ndarray  # [num, D], the actions
-    log_prob: np.ndarray  # [num], log-density in action space; nan if the algorithm does not know it (SQL)
-    entropy: np.ndarray  # (), −mean log_prob
+    A policy with `weighted` executes a particle in proportion to its importance weight; the others execute any of them.
+    """
+
+    particles: np.ndarray  # [num, D], actions, before weighting
+    log_prob: np.ndarray  # [num], log-density of one particle as an action, before weighting; nan if not known (SQL)
+    entropy: np.ndarray  # (), of what is executed: −mean log_prob; if weighted, the bound H of `weights.soft_value`
 
 
 class Evaluation(NamedTuple):
@@ -68,10 +71,13 @@ def compiled_action(algorithm: Algorithm, spec: EnvSpec, select: str) -> Callabl
 
 
 def compiled_cloud(cloud: Callable[..., Any], num: int) -> Callable[..., Any]:
-    """(state, key, count, observation) to `num` actions, their log-density and the entropy they tell."""
+    """(state, key, count, observation) to the fields of a `Cloud` of `num` particles."""
 
     def ask(state: Any, key: Array, count: Array, observation: Array) -> Any:
-        drawn = over_batch(lambda k, o: cloud(k, state, o, num)[:2], stream(key, CLOUD, count), observation)
-        return (*drawn, -jnp.mean(drawn[1], axis=-1))
+        def one(key: Array, observation: Array) -> Any:
+            drawn = cloud(key, state, observation, num)
+            return drawn.action, drawn.log_prob, drawn.metrics.get("entropy", -jnp.mean(drawn.log_prob))
+
+        return over_batch(one, stream(key, CLOUD, count), observation)
 
     return jax.jit(ask)

@@ -16,6 +16,7 @@ import jax.numpy as jnp
 
 from s2ac.algorithms.critics import Critics, Judge, energy_of, min_value
 from s2ac.algorithms.protocol import ActionSample, Auxiliary, Policy
+from s2ac.algorithms.weights import soft_value
 from s2ac.errors import check_name
 from s2ac.nets.critic import Activations
 from s2ac.types import Array, Key
@@ -47,9 +48,8 @@ def make_acting(policy: Policy, critics: Critics, activations: Activations, auxi
     def values_of(critic: Judge, observation: Array, actions: Array) -> Array:
         return jax.vmap(min_value(critic, observation, activations))(actions)
 
-    def weighed(key: Key, state: Any, observation: Array, drawn: ActionSample, heat: Array) -> Array:
-        values = values_of(critics.steady(state.critic, state.target), observation, drawn.action)
-        return drawn.action[jax.random.categorical(key, values / heat - drawn.log_prob)]
+    def steady_values(state: Any, observation: Array, drawn: ActionSample) -> Array:
+        return values_of(critics.steady(state.critic, state.target), observation, drawn.action)
 
     def act(key: Key, state: Any, observation: Array, rule: str) -> Array:
         check_name("select", rule, rules)
@@ -63,7 +63,8 @@ def make_acting(policy: Policy, critics: Critics, activations: Activations, auxi
             if not policy.weighted:
                 return drawn.action[0]  # the particles are exchangeable: any one has the law whose density is log_prob
             heat = alpha + policy.explore_alpha if rule == "explore" else alpha
-            return weighed(key_select, state, observation, drawn, heat)
+            log_weight = steady_values(state, observation, drawn) / heat - drawn.log_prob
+            return drawn.action[jax.random.categorical(key_select, log_weight)]
         if drawn.log_prob.shape[0] == 1:
             drawn = cloud(key_sample, state, observation, CANDIDATES)
         values = values_of(critics.plain(state.critic), observation, drawn.action)
@@ -75,8 +76,17 @@ def make_acting(policy: Policy, critics: Critics, activations: Activations, auxi
         return min_value(critics.plain(state.critic), observation, activations)(action)
 
     def cloud(key: Key, state: Any, observation: Array, num: int) -> ActionSample:
-        """`num` particles of one observation: whole sets, as many as that takes, the last one cut."""
-        one = lambda k: draw(k, state, observation)  # noqa: E731
+        """`num` particles of one observation: whole sets, as many as that takes, the last one cut. With weights the metrics have
+        `entropy`, of what is executed: it is not that of a particle."""
+
+        def one(key: Key) -> ActionSample:
+            drawn = draw(key, state, observation)
+            if not policy.weighted:
+                return drawn
+            values, alpha = steady_values(state, observation, drawn), jnp.exp(state.log_alpha)
+            entropy = soft_value(values, drawn.log_prob, alpha, weighted=True)[1]
+            return drawn._replace(metrics={**drawn.metrics, "entropy": entropy})
+
         sets = -(-num // jax.eval_shape(one, key).log_prob.shape[0])
         drawn = jax.vmap(one)(jax.random.split(key, sets))
         action = drawn.action.reshape(-1, drawn.action.shape[-1])

@@ -12,8 +12,8 @@ Particles live before the squash: u in R^D, action a = squash(u). For one state 
 **What is exact.** Given the references, T is one smooth map for all particles, invertible everywhere by its bound (`samplers/bounds.py`), and
 needs first derivatives of Q alone, so log q is exact, whatever critic is climbed: E[exp(log p − log q)] = ∫p for every set of references.
 (The forms with a score of the particle's own need a smooth critic for that: at the kinks of a ReLU one their map jumps.)
-**What is a bound.** The references are drawn for every action: −E log q is a lower bound of the executed law's entropy, and α log mean w
-one of its soft value (`weights.soft_value`); the gap closes with more particles.
+**What is a bound.** The references are drawn for every action: −E log q is a lower bound of the entropy of one particle, before weighting.
+Of a `weighted` policy `weights.soft_value` bounds entropy (its H) and soft value (α E log mean w) from below; the gap closes with more particles.
 
 The three systems of the paper: S²AC(φ,θ) learns the start; S²AC(φ) has a fixed one, `start_std`; S²AC(φ,θ,ψ) adds f_ψ, `amortized`.
 Departures from the paper: the paper's velocity is α times the one above, which is why ε is in units of α; its particles are their own

@@ -39,6 +39,14 @@ def test_noise_moves_the_start_and_every_step_and_costs_nothing():
     assert abs(np.corrcoef(first[:, 0], pushed[:, 0])[0, 1]) < 0.07
 
 
+def test_a_start_that_is_drawn_outside_the_arena_is_at_its_edge():
+    env = make_multigoal(MultigoalConfig(start=(6.9, -6.9), start_std=5.0))
+    state, first = jax.vmap(env.reset)(jax.random.split(jax.random.key(0), 100))
+    np.testing.assert_array_equal(state.position, first)
+    assert np.abs(first).max() == 7
+    assert (np.abs(first) < 7).any()
+
+
 def test_goals_outside_the_arena_are_refused():
     with pytest.raises(InvalidArgument, match="outside the arena"):
         MultigoalConfig(goals=((9.0, 0.0),))

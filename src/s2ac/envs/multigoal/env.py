@@ -124,7 +124,8 @@ def make_multigoal(config: MultigoalConfig | None = None) -> JaxEnv:
     config = config or MultigoalConfig()
 
     def reset(key: Key) -> tuple[MultigoalState, Array]:
-        position = jnp.asarray(config.start) + config.start_std * jax.random.normal(key, (2,))
+        drawn = jnp.asarray(config.start) + config.start_std * jax.random.normal(key, (2,))
+        position = jnp.clip(drawn, -config.limit, config.limit)
         return MultigoalState(position, jnp.zeros((), jnp.int32)), position
 
     def step(key: Key, state: MultigoalState, action: Array) -> tuple[MultigoalState, TimeStep]:

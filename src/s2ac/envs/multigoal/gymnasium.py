@@ -51,11 +51,10 @@ class MultigoalEnv(gymnasium.Env):
     ) -> tuple[np.ndarray, dict[str, Any]]:
         """Start an episode."""
         super().reset(seed=seed)
-        start = np.array(self.config.start)
+        start, limit = np.array(self.config.start), self.config.limit
         if self.config.start_std:
-            limit = self.config.limit
-            start = np.clip(start + self.config.start_std * self.np_random.standard_normal(2), -limit, limit)
-        self.position, self.time = start.astype(np.float32), 0
+            start = start + self.config.start_std * self.np_random.standard_normal(2)
+        self.position, self.time = np.clip(start, -limit, limit).astype(np.float32), 0
         self.path = [self.position]
         if self.render_mode == "human":
             self.render()

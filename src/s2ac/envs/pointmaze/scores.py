@@ -16,7 +16,7 @@ import numpy as np
 
 from s2ac.envs.multigoal.exact import goal_shares
 from s2ac.envs.pointmaze.maps import maze_of
-from s2ac.envs.pointmaze.rules import PointMazeConfig, goal_at, touches_obstacle
+from s2ac.envs.pointmaze.rules import PointMazeConfig, goal_at
 from s2ac.errors import InvalidArgument
 
 TRIES = 5
@@ -32,10 +32,17 @@ __all__ = [
 ]
 
 
-def outcomes(config: PointMazeConfig, last: np.ndarray) -> np.ndarray:
-    """The outcome of episodes by their last observations `[…, 4]`."""
-    maze, position = maze_of(config.maze), np.asarray(last)[..., :2]
-    return np.where(touches_obstacle(config, maze, position), -1, goal_at(config, maze, position))
+def outcomes(config: PointMazeConfig, last: np.ndarray, total: np.ndarray | None = None) -> np.ndarray:
+    """The outcome of episodes by their last observations `[…, 4]` and, needed with obstacles, their returns `[…]`.
+
+    The last place does not tell all: within one step the ball may touch an obstacle and bounce off into a goal, which gives no reward.
+    """
+    there = goal_at(config, maze_of(config.maze), np.asarray(last)[..., :2])
+    if not config.obstacles:
+        return there
+    if total is None:
+        raise InvalidArgument("total = None: with obstacles the returns must be given")
+    return np.where(np.asarray(total) != 0, there, -1)
 
 
 def success_rate(reached: np.ndarray) -> float:

@@ -89,8 +89,10 @@ def judge(directory: Path, job: Job, episodes: int | None = None) -> list[Record
         config = PointMazeConfig(job.task, obstacles=obstacles)
         env = repeated(make_pointmaze(config), policy.config.action_repeat)
         player = DevicePlayer(env, policy.algorithm, side_by_side)
-        played[obstacles] = player.play(policy.states, (what.sample,), episodes or EPISODES[job.task])[what.sample]
-        reached[obstacles] = scores.outcomes(config, np.asarray(played[obstacles].observation)[:, :, -1])
+        found = player.play(policy.states, (what.sample,), episodes or EPISODES[job.task])[what.sample]
+        played[obstacles] = found
+        last, total = np.asarray(found.observation)[:, :, -1], np.asarray(found.total)
+        reached[obstacles] = scores.outcomes(config, last, total)
     entropy = None if job.system in OF_NO_ENTROPY else _entropies(policy, what.sample, played[False], side_by_side)
     curves = evaluations(directory)
     made_with, repeat = job.config(), policy.config.action_repeat  # steps are told in those of the environment

@@ -17,12 +17,8 @@ from s2ac.runs.manifest import read_manifest
 from s2ac.runs.policy import load_policy
 
 TOLERANCE = 1e-5
-FAST = (
-    "s2ac-phi/multigoal",
-    "s2ac-amortized/multigoal",
-    "sac/mujoco",
-    "ppo/mujoco",
-)  # with s2ac's, and others' defaults
+FAST = ("s2ac/default", "s2ac/multigoal", "s2ac/mujoco", "s2ac/paper", "s2ac-phi/multigoal", "s2ac-amortized/multigoal",
+        "sac/default", "sac/mujoco", "sac-nf/default", "sql/default", "ddpg/default", "ppo/mujoco")  # fmt: skip
 QUICK_AGENTS = ("multigoal/s2ac", "multigoal/s2ac-amortized", "multigoal/sac")
 
 
@@ -31,10 +27,7 @@ def updates():
 
 
 def speed(name):
-    algo, preset = name.split("/")
-    other_default = preset == "default" and not algo.startswith("s2ac-")
-    quick = name in FAST or algo == "s2ac" or other_default
-    return name if quick else pytest.param(name, marks=pytest.mark.slow)
+    return name if name in FAST else pytest.param(name, marks=pytest.mark.slow)
 
 
 def test_every_algorithm_and_preset_has_golden_numbers():

@@ -37,7 +37,9 @@ def bent():
     return s2ac.fit(jax.random.key(1), two_modes, jnp.zeros(2), family=family, **QUICK)
 
 
-@pytest.mark.parametrize("name", TARGETS)
+@pytest.mark.parametrize(
+    "name", ["banana", *(pytest.param(n, marks=pytest.mark.slow) for n in TARGETS if n != "banana")]
+)
 def test_the_bound_is_close_below_the_evidence(name):
     """The gaps of a mean-field Gaussian are 0.9, 3.2 and 2.8 or more."""
     log_target, log_evidence, dimension = TARGETS[name]

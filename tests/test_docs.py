@@ -10,7 +10,9 @@ from functools import cache
 from pathlib import Path
 from statistics import mean
 
+import numpy as np
 import pytest
+import scipy.stats
 
 from s2ac.algorithms import ALGORITHMS
 from s2ac.cli.main import parse
@@ -193,6 +195,25 @@ def finals(system, task):
     record = ROOT / "results" / "mujoco" / "records" / f"{system}-{task}-seeds0-4.json"
     rows = json.loads(record.read_text(encoding="utf-8"))["evaluations"]["sample"]
     return [sum(value for _, value in seed[-3:]) / 3 for seed in rows.values()]
+
+
+def test_headlines_of_pointmaze_are_decided_by_the_interval_of_the_difference(example):
+    """Five seeds each: means two standard deviations apart, their own intervals overlap and Welch's leaves out 0."""
+    spread = 0.05 * np.array([-1.0, -0.5, 0.0, 0.5, 1.0])
+    scores = {"s2ac": (0.7 + spread, 0.5 + spread), "sac": (0.62 + spread, 0.52 + spread)}
+    removal, obstacle = zip(*scores.values(), strict=True)
+    ours, sac = map(t_interval, removal)
+    assert ours.low < sac.high
+    assert scipy.stats.ttest_ind(*removal, equal_var=False).pvalue < 0.05
+    assert scipy.stats.ttest_ind(*obstacle, equal_var=False).pvalue > 0.05
+    for first, second, word in (("s2ac", "sac", "above SAC"), ("sac", "s2ac", "below SAC")):
+        records = [
+            {"map": "simple", "system": system, "seed": seed, "steps": 40_000, "removal": one, "obstacle": other}
+            for system, of in (("s2ac", first), ("sac", second))
+            for seed, (one, other) in enumerate(zip(*scores[of], strict=True))
+        ]
+        words = [line.split(" | ")[-1] for line in example["headlines_of_pointmaze"](records)]
+        assert words == [f"{word} |", "not significantly different from SAC |"]
 
 
 def test_headlines_of_mujoco_are_of_the_rule_they_name():

@@ -30,10 +30,15 @@ def agents(records: list[Record], system: str, maze: str) -> list[Record]:
     return sorted(found, key=lambda r: r["seed"])
 
 
+def values_of(records: list[Record], system: str, maze: str, score: str) -> np.ndarray:
+    """A score of each agent that has one, by seed."""
+    return np.array([r[score] for r in agents(records, system, maze) if r[score] is not None])
+
+
 def estimate(records: list[Record], system: str, maze: str, score: str) -> Estimate | None:
     """Mean of a score over agents, with its t interval; None where there is none."""
-    values = [r[score] for r in agents(records, system, maze) if r[score] is not None]
-    return t_interval(np.array(values)) if values else None
+    values = values_of(records, system, maze, score)
+    return t_interval(values) if len(values) else None
 
 
 def have(records: list[Record], names: Iterable[str], field: str) -> list[str]:

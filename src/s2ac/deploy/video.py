@@ -61,7 +61,7 @@ def play(
     envs = HostEnvs(make, name, [seed_index], episodes, EVALUATION, once=True, spec=agent.spec)
     try:
         films, returns = _films(agent, make, envs, select, seed_index)
-        fps = int(envs.envs[0][0].metadata.get("render_fps", 30))
+        fps = max(1, round(envs.envs[0][0].metadata.get("render_fps", 30) / agent.config.action_repeat))
     finally:
         envs.close()
     frames = [frame for film in films for frame in [*film, *[film[-1]] * HOLD]]

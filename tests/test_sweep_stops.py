@@ -5,6 +5,7 @@ import json
 import os
 import signal
 import subprocess
+import sys
 import time
 
 import pytest
@@ -75,6 +76,24 @@ def test_an_environment_that_cannot_be_used_is_refused_before_any_run(tmp_path, 
     assert main(["sweep", str(written(tmp_path, text)), "--out", str(tmp_path / "out")]) == 2
     assert "env = 'CartPole-v1' has actions Discrete(2): must be a Box" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
+
+
+def test_nothing_starts_jax_before_it_is_told_how_many_threads_it_has(tmp_path):
+    """The last bits of a run depend on them: planning and looking at environments must not compute."""
+    code = """
+import sys
+from jax._src import xla_bridge
+from s2ac.sweep import sweep
+from s2ac.cli.main import main
+def prepared(*_):
+    print("begun" if xla_bridge.backends_are_initialized() else "not begun")
+    sys.exit()
+sweep._prepare = prepared
+main(sys.argv[1:])
+"""
+    text = FILE.format(steps=80).replace('"multigoal"', '["multigoal", "pointmaze-simple", "Pendulum-v1"]')
+    command = [sys.executable, "-c", code, "sweep", str(written(tmp_path, text)), "--out", str(tmp_path / "out")]
+    assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == "not begun\n"
 
 
 @pytest.mark.parametrize(

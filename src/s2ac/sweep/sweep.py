@@ -14,7 +14,7 @@ from typing import Any
 import jax
 
 from s2ac.algorithms import ALGORITHMS
-from s2ac.envs.registry import probe
+from s2ac.envs.registry import entry_of, probe
 from s2ac.errors import InvalidArgument, S2acError
 from s2ac.launch.calls import Call, Place, place_of
 from s2ac.launch.launch import launch
@@ -38,7 +38,8 @@ def run_sweep(asked: Asked, text: Text) -> Path:
     space = space_of(asked, text) if asked.search else None
     runs = plan(asked, text) if space is None else []
     for env in asked.env:
-        probe(env)  # one that cannot be made or used is refused before any run is begun
+        if entry_of(env) is None:  # one in JAX would start it here, before it knows its threads and its memory
+            probe(env)  # one that cannot be made or used is refused before any run is begun
     out = open_output(checked_path("out", asked.out)).absolute()
     with lock(out):
         return _carry_out(asked, text, place, space, runs, out)

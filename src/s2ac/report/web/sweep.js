@@ -27,7 +27,7 @@ function sweepEnvironment({ env, groups }, fields) {
   const lines = drawn.flatMap((group, index) => runLines(group.curve, group.name, color(index)))
     .map((line) => ({ ...line, marks: !line.thin, silent: line.thin }));
   return [el("h2", {}, env),
-    el("p", { class: "lead" }, "Return in evaluation, mean over seeds, of settings whose runs all have one."),
+    el("p", { class: "lead" }, "Return in evaluation, mean over the seeds that have one."),
     el("div", { class: "grid" },
       chart({ title: "Learning curves", unit: "return per episode", wide: true, height: 320, lines,
         seeds: Math.min(...drawn.map((group) => group.curve.num)), caption: `Whole episodes on seeds of their own.${left}` }),

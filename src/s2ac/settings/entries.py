@@ -190,7 +190,7 @@ _PLAYGROUND = _entry(  # thousands of simulators on an accelerator: few updates 
 
 
 _REPEAT = 8
-"""Steps of PointMaze that take one action: it then matters eight times as much beside the errors of a critic."""
+"""Steps of PointMaze that take one action: a longer action matters more beside the errors of a critic."""
 
 
 def _pointmaze(env_steps: int) -> Entry:
